@@ -1,0 +1,1 @@
+//! Byte formats shared by the layers above.
