@@ -88,7 +88,7 @@ fn names() {
     assert_eq!(OsFileSystem.list_dir(&sub).unwrap(), [PathBuf::from("two")]);
     assert_eq!(fs::read(sub.join("two")).unwrap(), b"one");
     OsFileSystem.remove_file(&sub.join("two")).unwrap();
-    assert_eq!(OsFileSystem.list_dir(&sub).unwrap(), [PathBuf::new(); 0]);
+    assert!(OsFileSystem.list_dir(&sub).unwrap().is_empty());
     assert_eq!(OsFileSystem.remove_file(&sub.join("two")).unwrap_err().kind(), ErrorKind::NotFound);
     assert!(OsFileSystem.sync_dir(&dir.join("none")).is_err());
 }
