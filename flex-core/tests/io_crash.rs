@@ -274,6 +274,19 @@ fn random_sectors_reach_every_outcome() {
     assert_eq!(outcomes.len(), 8, "{outcomes:?}");
 }
 
+/// Punches are lost or kept by the sector as writes are, and one behind a write is never kept without it.
+#[test]
+fn random_punches_reach_every_outcome() {
+    let (fs, _) = run(&[Op::Write(0, 1536), Op::Sync, Op::Write(0, 1024), Op::Punch(100, 1400)]);
+    let outcomes: BTreeSet<(u8, u8, u8, u8, u8)> = (0..400)
+        .map(|seed| image(&fs, seed, CrashKind::RandomSectors))
+        .map(|image| (image[99], image[100], image[512], image[1499], image[1500]))
+        .collect();
+    let heads = [(1, 1), (3, 3), (3, 0)];
+    let expected = heads.into_iter().flat_map(|(a, b)| [1, 3, 0].map(|c| [1, 0].map(|d| (a, b, c, d, 1)))).flatten();
+    assert_eq!(outcomes, expected.collect());
+}
+
 /// Of two files, the last write of all is torn, not the last of each.
 #[test]
 fn torn_last_is_one_write_of_the_file_system() {

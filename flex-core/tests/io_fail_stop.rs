@@ -16,6 +16,8 @@ use flex_core::io::{File, FileSystem, OpenMode, transfer};
 struct Scripted {
     answers: Mutex<VecDeque<std::io::Result<usize>>>,
     calls: Mutex<Vec<(u64, usize)>>,
+    /// What another writer's failure latches while `sync_data` runs.
+    poisoned_by_sync: Option<Latch>,
 }
 
 impl Scripted {
@@ -43,6 +45,9 @@ impl File for Scripted {
         self.answer(offset, bufs.iter().map(|buf| buf.len()).sum())
     }
     fn sync_data(&self) -> std::io::Result<()> {
+        if let Some(latch) = &self.poisoned_by_sync {
+            let _another_writer = latch.poison(flex_core::Error::invalid("another writer's failure"));
+        }
         Ok(())
     }
     fn len(&self) -> std::io::Result<u64> {
@@ -235,4 +240,14 @@ fn the_first_cause_stays() {
     assert_eq!((first.message(), second.message()), ("first", "second"));
     assert_eq!(latch.cause().unwrap().message(), "first");
     assert!(latch.check().unwrap_err().message().contains("first"));
+}
+
+#[test]
+fn a_sync_does_not_hide_a_failure_beside_it() {
+    let latch = Latch::new();
+    let file = Scripted { poisoned_by_sync: Some(latch.clone()), ..Scripted::default() };
+    let file = FailStopFile::new(Arc::new(file), "DATA", latch);
+    let error = file.sync_data().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Poisoned);
+    assert!(error.message().contains("another writer's failure"), "{error}");
 }
