@@ -109,6 +109,7 @@ fn keep_head(mut entry: Entry, level: u32, len: u64, edit: &mut Edit<'_>) -> Vec
         let mut pieces = edit.into_pieces(entry.link, entry.span);
         let from = cut_pieces(&mut pieces, len);
         release_pieces(pieces.drain(from..), edit);
+        coalesce(&mut pieces, &edit.limits);
         return children_of(&pieces, false, edit.epoch);
     }
     let node = edit.own_internal(&mut entry.link);
@@ -134,6 +135,7 @@ fn keep_tail(mut entry: Entry, level: u32, len: u64, edit: &mut Edit<'_>) -> Vec
         let mut pieces = edit.into_pieces(entry.link, entry.span);
         let to = cut_pieces(&mut pieces, at);
         release_pieces(pieces.drain(..to), edit);
+        coalesce(&mut pieces, &edit.limits);
         return children_of(&pieces, false, edit.epoch);
     }
     let node = edit.own_internal(&mut entry.link);
@@ -155,7 +157,7 @@ pub(super) fn split(mut entry: Entry, level: u32, at: u64, edit: &mut Edit<'_>) 
         let mut pieces = edit.into_pieces(entry.link, entry.span);
         let from = cut_pieces(&mut pieces, at);
         let behind = pieces.split_off(from);
-        return (one_child(&pieces, edit), one_child(&behind, edit));
+        return (one_child(pieces, edit), one_child(behind, edit));
     }
     let epoch = edit.epoch;
     let node = edit.own_internal(&mut entry.link);
@@ -173,8 +175,9 @@ pub(super) fn split(mut entry: Entry, level: u32, at: u64, edit: &mut Edit<'_>) 
 }
 
 /// The one child that part of a leaf, or part of a hole, becomes.
-fn one_child(pieces: &[Piece], edit: &Edit<'_>) -> Entry {
-    let mut entries = children_of(pieces, false, edit.epoch);
+fn one_child(mut pieces: Vec<Piece>, edit: &Edit<'_>) -> Entry {
+    coalesce(&mut pieces, &edit.limits);
+    let mut entries = children_of(&pieces, false, edit.epoch);
     match entries.pop() {
         Some(entry) if entries.is_empty() => entry,
         _ => unreachable!("part of one child needs one child"),

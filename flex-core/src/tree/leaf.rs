@@ -199,6 +199,8 @@ impl Leaf {
             let tail_len = self.end(next - 1) - u64::from(at);
             if mergeable(head_len, head, new.len, new.packed, limits)
                 || mergeable(new.len, new.packed, tail_len, tail, limits)
+                || self.merges_with_previous(next - 1, head_len, head, limits)
+                || self.merges_with_next(next - 1, tail_len, tail, limits)
             {
                 return false;
             }
@@ -217,6 +219,18 @@ impl Leaf {
     #[inline]
     fn continues(&self, i: usize, at: u32, new: Piece, limits: &TreeLimits) -> bool {
         mergeable(u64::from(at - self.starts[i]), self.packed[i], new.len, new.packed, limits)
+    }
+
+    /// Whether what is left of extent `i` may be one with the extent before it.
+    #[inline]
+    fn merges_with_previous(&self, i: usize, len: u64, packed: u64, limits: &TreeLimits) -> bool {
+        i > 0 && mergeable(self.extent_len(i - 1), self.packed[i - 1], len, packed, limits)
+    }
+
+    /// Whether what is left of extent `i` may be one with the extent behind it.
+    #[inline]
+    fn merges_with_next(&self, i: usize, len: u64, packed: u64, limits: &TreeLimits) -> bool {
+        i + 1 < self.len() && mergeable(len, packed, self.extent_len(i + 1), self.packed[i + 1], limits)
     }
 
     /// Whether a hole may be inserted in place: not where a hole could grow into a link of its own.
@@ -268,19 +282,23 @@ impl Leaf {
         true
     }
 
-    /// Whether what is left on both sides of a collapse would be mergeable: left to the slow path.
+    /// Whether neighbours could be one extent after a collapse: left to the slow path. A shorter head or tail may have
+    /// become mergeable with its old neighbour, too.
     fn collapse_coalesces(&self, i: usize, j: usize, at: u64, end: u64, tail: Piece, limits: &TreeLimits) -> bool {
-        let (left_len, left) = match (self.start(i) < at, i) {
-            (true, _) => (at - self.start(i), self.packed[i]),
-            (false, 0) => return false,
-            (false, _) => (self.extent_len(i - 1), self.packed[i - 1]),
-        };
-        let (right_len, right) = match (end < self.end(j), j + 1 < self.len()) {
-            (true, _) => (self.end(j) - end, tail.packed),
-            (false, true) => (self.extent_len(j + 1), self.packed[j + 1]),
-            (false, false) => return false,
-        };
-        mergeable(left_len, left, right_len, right, limits)
+        let head_len = at - self.start(i);
+        let tail_len = self.end(j) - end;
+        let next = |len, packed| self.merges_with_next(j, len, packed, limits);
+        let previous = |len, packed| self.merges_with_previous(i, len, packed, limits);
+        match (head_len > 0, tail_len > 0) {
+            (true, true) => {
+                previous(head_len, self.packed[i])
+                    || mergeable(head_len, self.packed[i], tail_len, tail.packed, limits)
+                    || next(tail_len, tail.packed)
+            }
+            (true, false) => previous(head_len, self.packed[i]) || next(head_len, self.packed[i]),
+            (false, true) => previous(tail_len, tail.packed) || next(tail_len, tail.packed),
+            (false, false) => i > 0 && next(self.extent_len(i - 1), self.packed[i - 1]),
+        }
     }
 
     /// Takes extents `i..=j` out of the arrays but for the head of `i` and the tail of `j` where they are kept.

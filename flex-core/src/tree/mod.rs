@@ -18,9 +18,9 @@
 //! 5. Neighbours in one leaf that could be one extent are one. Neighbours in two leaves may be left apart.
 //! 6. A leaf's span is below 2^32, the tree's at most 2^63 - 1.
 //! 7. Unused offsets are padding (the search relies on it).
-//! 8. A node in memory has at most its capacity and at least one entry; at least the minimum unless it is on an edge of
-//!    the tree, has a hole beside it, could only be filled beyond a leaf's span, or the tree has had stored nodes
-//!    (siblings that are not in memory are not loaded for it).
+//! 8. A node has at most its capacity and at least one entry. It has at least the minimum unless it is on an edge of the
+//!    tree, could only be filled beyond a leaf's span, or had a hole or a sibling that was not in memory beside it
+//!    (nothing is loaded for it): [`TreeReport::underfull`] counts what is left.
 //! 9. Below a clean node there is no dirty one. A root that is an internal node has at least two children.
 //!
 //! Failure: an operation that returns an error has changed nothing. It first loads every stored node that the edit will

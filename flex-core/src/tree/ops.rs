@@ -3,6 +3,7 @@
 use super::edit::{Edit, LeafEdit};
 use super::extent::{Piece, cut_pieces, pack};
 use super::leaf::Leaf;
+use super::limits::BIG_HOLE;
 use crate::address::{PhysicalOffset, Tag};
 
 /// Inserts one extent, or a hole of any length.
@@ -45,7 +46,7 @@ impl LeafEdit for Replace {
     fn in_place(&mut self, leaf: &mut Leaf, at: u64, edit: &mut Edit<'_>) -> bool {
         let i = leaf.find(at);
         let old = leaf.extent(i, 0);
-        if old.offset != at || old.len != self.len {
+        if old.offset != at || old.len != self.len || (self.address.is_hole() && self.len >= BIG_HOLE) {
             return false;
         }
         leaf.set_address(i, self.address);
