@@ -106,7 +106,7 @@ fn to_c(struct_size: usize, report: &CheckReport) -> flexspace_check_report {
 /// Errors: the common ones, FLEXFILE_PROBLEMS_FOUND, FLEXFILE_CANCELLED. Threads: any; others go on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_check(
-    space: *const flexspace,
+    space: *mut flexspace,
     progress: flexspace_progress_callback,
     problem: flexspace_problem_callback,
     ctx: *mut c_void,
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn flexspace_check(
 /// flexspace_check() of the file's space.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_check(
-    file: *const flexfile,
+    file: *mut flexfile,
     progress: flexspace_progress_callback,
     problem: flexspace_problem_callback,
     ctx: *mut c_void,

@@ -39,7 +39,7 @@ const _: () = {
 /// Errors: the common ones. Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_cursor_new(
-    file: *const flexfile,
+    file: *mut flexfile,
     offset: u64,
     out_cursor: *mut *mut flexfile_cursor,
 ) -> i32 {
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn flexfile_cursor_new(
 /// flexfile_cursor_new() on a snapshot, which may be freed before the cursor.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_snapshot_cursor_new(
-    snapshot: *const flexfile_snapshot,
+    snapshot: *mut flexfile_snapshot,
     offset: u64,
     out_cursor: *mut *mut flexfile_cursor,
 ) -> i32 {
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn flexfile_cursor_free(cursor: *mut *mut flexfile_cursor)
 /// Errors: FLEXFILE_NOT_FOUND when the cursor stands past either end, FLEXFILE_BUSY, FLEXFILE_INVALID_ARGUMENT.
 /// Threads: one at a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_cursor_get(cursor: *const flexfile_cursor, out_extent: *mut flexfile_extent) -> i32 {
+pub unsafe extern "C" fn flexfile_cursor_get(cursor: *mut flexfile_cursor, out_extent: *mut flexfile_extent) -> i32 {
     guarded! {
         let cursor = ffi::handle(cursor, "cursor")?.lock()?;
         let out = ExtentOut::new(out_extent, "out_extent")?;
@@ -103,7 +103,7 @@ fn past_the_end() -> i32 {
 ///
 /// Errors: the common ones, FLEXFILE_BUSY. Threads: one at a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_cursor_seek(cursor: *const flexfile_cursor, offset: u64) -> i32 {
+pub unsafe extern "C" fn flexfile_cursor_seek(cursor: *mut flexfile_cursor, offset: u64) -> i32 {
     guarded! {
         ffi::handle(cursor, "cursor")?.lock()?.seek(offset)?;
         Ok(FLEXFILE_OK)
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn flexfile_cursor_seek(cursor: *const flexfile_cursor, of
 ///
 /// Errors: the common ones, FLEXFILE_BUSY. Threads: one at a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_cursor_next(cursor: *const flexfile_cursor) -> i32 {
+pub unsafe extern "C" fn flexfile_cursor_next(cursor: *mut flexfile_cursor) -> i32 {
     guarded! {
         ffi::handle(cursor, "cursor")?.lock()?.next()?;
         Ok(FLEXFILE_OK)
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn flexfile_cursor_next(cursor: *const flexfile_cursor) ->
 ///
 /// Errors: the common ones, FLEXFILE_BUSY. Threads: one at a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_cursor_prev(cursor: *const flexfile_cursor) -> i32 {
+pub unsafe extern "C" fn flexfile_cursor_prev(cursor: *mut flexfile_cursor) -> i32 {
     guarded! {
         ffi::handle(cursor, "cursor")?.lock()?.prev()?;
         Ok(FLEXFILE_OK)
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn flexfile_cursor_prev(cursor: *const flexfile_cursor) ->
 /// Threads: one at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_cursor_read(
-    cursor: *const flexfile_cursor,
+    cursor: *mut flexfile_cursor,
     dst: *mut c_void,
     cap: usize,
     out_len: *mut usize,
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn flexfile_cursor_read(
 ///
 /// Errors: as flexfile_cursor_read(), FLEXFILE_TOO_BIG (no memory). Threads: one at a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_cursor_read_buf(cursor: *const flexfile_cursor, buf: *mut flexfile_buf) -> i32 {
+pub unsafe extern "C" fn flexfile_cursor_read_buf(cursor: *mut flexfile_cursor, buf: *mut flexfile_buf) -> i32 {
     guarded! {
         let cursor = ffi::handle(cursor, "cursor")?.lock()?;
         let Some(info) = cursor.current() else {

@@ -14,7 +14,7 @@ use std::ffi::c_void;
 /// Errors: the common ones, the write ones, FLEXFILE_TOO_BIG (the file would pass 2^63 - 1 bytes).
 /// Threads: any. Durability: by the space's mode; atomic.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_write(file: *const flexfile, offset: u64, data: *const c_void, len: usize) -> i32 {
+pub unsafe extern "C" fn flexfile_write(file: *mut flexfile, offset: u64, data: *const c_void, len: usize) -> i32 {
     guarded! {
         let file = &ffi::handle(file, "file")?.file;
         file.write(offset, ffi::bytes(data, len, "data")?)?;
@@ -28,7 +28,7 @@ pub unsafe extern "C" fn flexfile_write(file: *const flexfile, offset: u64, data
 /// lengths. Threads: any. Durability: by the space's mode; atomic.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_writev(
-    file: *const flexfile,
+    file: *mut flexfile,
     offset: u64,
     iov: *const libc::iovec,
     count: usize,
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn flexfile_writev(
 /// Errors: the common ones, the write ones, FLEXFILE_OUT_OF_RANGE behind the end, FLEXFILE_TOO_BIG (the file would pass
 /// 2^63 - 1 bytes). Threads: any. Durability: by the space's mode; atomic.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_insert(file: *const flexfile, offset: u64, data: *const c_void, len: usize) -> i32 {
+pub unsafe extern "C" fn flexfile_insert(file: *mut flexfile, offset: u64, data: *const c_void, len: usize) -> i32 {
     guarded! {
         let file = &ffi::handle(file, "file")?.file;
         file.insert(offset, ffi::bytes(data, len, "data")?)?;
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn flexfile_insert(file: *const flexfile, offset: u64, dat
 /// lengths. Threads: any. Durability: by the space's mode; atomic.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_insertv(
-    file: *const flexfile,
+    file: *mut flexfile,
     offset: u64,
     iov: *const libc::iovec,
     count: usize,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn flexfile_insertv(
 ///
 /// Errors: as flexfile_insert(). Threads: any. Durability: by the space's mode; atomic.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_insert_hole(file: *const flexfile, offset: u64, len: u64) -> i32 {
+pub unsafe extern "C" fn flexfile_insert_hole(file: *mut flexfile, offset: u64, len: u64) -> i32 {
     guarded! {
         ffi::handle(file, "file")?.file.insert_hole(offset, len)?;
         Ok(FLEXFILE_OK)
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn flexfile_insert_hole(file: *const flexfile, offset: u64
 /// Errors: the common ones, the write ones but FLEXFILE_NO_SPACE, FLEXFILE_OUT_OF_RANGE when the range passes the end.
 /// Threads: any. Durability: by the space's mode; atomic; the room comes back after that.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_collapse(file: *const flexfile, offset: u64, len: u64) -> i32 {
+pub unsafe extern "C" fn flexfile_collapse(file: *mut flexfile, offset: u64, len: u64) -> i32 {
     guarded! {
         ffi::handle(file, "file")?.file.collapse(offset, len)?;
         Ok(FLEXFILE_OK)
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn flexfile_collapse(file: *const flexfile, offset: u64, l
 /// Threads: any. Durability: by the space's mode; atomic.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_update(
-    file: *const flexfile,
+    file: *mut flexfile,
     offset: u64,
     old_len: u64,
     data: *const c_void,
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn flexfile_update(
 /// mode; atomic.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_append(
-    file: *const flexfile,
+    file: *mut flexfile,
     data: *const c_void,
     len: usize,
     out_offset: *mut u64,
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn flexfile_append(
 ///
 /// Errors: the common ones, the write ones, FLEXFILE_TOO_BIG. Threads: any. Durability: by the space's mode; atomic.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_truncate(file: *const flexfile, size: u64) -> i32 {
+pub unsafe extern "C" fn flexfile_truncate(file: *mut flexfile, size: u64) -> i32 {
     guarded! {
         ffi::handle(file, "file")?.file.truncate(size)?;
         Ok(FLEXFILE_OK)
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn flexfile_truncate(file: *const flexfile, size: u64) -> 
 ///
 /// Errors: the common ones, the write ones, FLEXFILE_TOO_BIG. Threads: any. Durability: by the space's mode; atomic.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_fallocate(file: *const flexfile, offset: u64, len: u64) -> i32 {
+pub unsafe extern "C" fn flexfile_fallocate(file: *mut flexfile, offset: u64, len: u64) -> i32 {
     guarded! {
         ffi::handle(file, "file")?.file.fallocate(offset, len)?;
         Ok(FLEXFILE_OK)
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn flexfile_fallocate(file: *const flexfile, offset: u64, 
 /// Errors: the common ones, the write ones but FLEXFILE_NO_SPACE, FLEXFILE_OUT_OF_RANGE. Threads: any. Durability: by
 /// the space's mode; atomic.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_punch_hole(file: *const flexfile, offset: u64, len: u64) -> i32 {
+pub unsafe extern "C" fn flexfile_punch_hole(file: *mut flexfile, offset: u64, len: u64) -> i32 {
     guarded! {
         ffi::handle(file, "file")?.file.punch_hole(offset, len)?;
         Ok(FLEXFILE_OK)
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn flexfile_punch_hole(file: *const flexfile, offset: u64,
 /// out_bytes: how many bytes were rewritten; may be NULL.
 /// Errors: the common ones, the write ones. Threads: any; readers go on. Durability: by the space's mode.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_defrag(file: *const flexfile, offset: u64, len: u64, out_bytes: *mut u64) -> i32 {
+pub unsafe extern "C" fn flexfile_defrag(file: *mut flexfile, offset: u64, len: u64, out_bytes: *mut u64) -> i32 {
     guarded! {
         let file = &ffi::handle(file, "file")?.file;
         let out = ffi::optional_out(out_bytes, "out_bytes")?;

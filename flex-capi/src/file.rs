@@ -98,7 +98,7 @@ pub unsafe extern "C" fn flexfile_close(file: *mut *mut flexfile) -> i32 {
 /// out_space: give it back with flexspace_close(), which leaves the space open: who opened it closes it.
 /// Errors: FLEXFILE_INVALID_ARGUMENT. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_space(file: *const flexfile, out_space: *mut *mut flexspace) -> i32 {
+pub unsafe extern "C" fn flexfile_space(file: *mut flexfile, out_space: *mut *mut flexspace) -> i32 {
     guarded! {
         let out = ffi::out(out_space, "out_space")?;
         out.write_handle(flexspace::view(ffi::handle(file, "file")?.file.space()));
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn flexfile_space(file: *const flexfile, out_space: *mut *
 ///
 /// Errors: FLEXFILE_INVALID_ARGUMENT. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_id(file: *const flexfile, out_id: *mut u64) -> i32 {
+pub unsafe extern "C" fn flexfile_id(file: *mut flexfile, out_id: *mut u64) -> i32 {
     guarded! {
         ffi::out(out_id, "out_id")?.write(ffi::handle(file, "file")?.file.id());
         Ok(FLEXFILE_OK)
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn flexfile_id(file: *const flexfile, out_id: *mut u64) ->
 ///
 /// Errors: the common ones. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_size(file: *const flexfile, out_size: *mut u64) -> i32 {
+pub unsafe extern "C" fn flexfile_size(file: *mut flexfile, out_size: *mut u64) -> i32 {
     guarded! {
         let out = ffi::out(out_size, "out_size")?;
         out.write(ffi::handle(file, "file")?.file.size()?);
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn flexfile_size(file: *const flexfile, out_size: *mut u64
 ///
 /// Errors: the common ones. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_extent_count(file: *const flexfile, out_count: *mut u64) -> i32 {
+pub unsafe extern "C" fn flexfile_extent_count(file: *mut flexfile, out_count: *mut u64) -> i32 {
     guarded! {
         let out = ffi::out(out_count, "out_count")?;
         out.write(ffi::handle(file, "file")?.file.extent_count()?);
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn flexfile_extent_count(file: *const flexfile, out_count:
 
 /// flexspace_flush() of the file's space.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_flush(file: *const flexfile) -> i32 {
+pub unsafe extern "C" fn flexfile_flush(file: *mut flexfile) -> i32 {
     guarded! {
         ffi::handle(file, "file")?.file.space().flush()?;
         Ok(FLEXFILE_OK)
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn flexfile_flush(file: *const flexfile) -> i32 {
 
 /// flexspace_sync() of the file's space: everything written so far is durable on FLEXFILE_OK.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_sync(file: *const flexfile) -> i32 {
+pub unsafe extern "C" fn flexfile_sync(file: *mut flexfile) -> i32 {
     guarded! {
         ffi::handle(file, "file")?.file.space().sync()?;
         Ok(FLEXFILE_OK)
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn flexfile_sync(file: *const flexfile) -> i32 {
 
 /// flexspace_checkpoint() of the file's space.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_checkpoint(file: *const flexfile) -> i32 {
+pub unsafe extern "C" fn flexfile_checkpoint(file: *mut flexfile) -> i32 {
     guarded! {
         ffi::handle(file, "file")?.file.space().checkpoint()?;
         Ok(FLEXFILE_OK)
@@ -171,7 +171,7 @@ pub unsafe extern "C" fn flexfile_checkpoint(file: *const flexfile) -> i32 {
 /// flexspace_gc() of the file's space.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_gc(
-    file: *const flexfile,
+    file: *mut flexfile,
     out_segments_freed: *mut u64,
     out_bytes_copied: *mut u64,
 ) -> i32 {

@@ -35,10 +35,7 @@ const _: () = {
 /// out_snapshot: free it with flexfile_snapshot_free().
 /// Errors: the common ones. Threads: any; nobody waits for it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_snapshot_new(
-    file: *const flexfile,
-    out_snapshot: *mut *mut flexfile_snapshot,
-) -> i32 {
+pub unsafe extern "C" fn flexfile_snapshot_new(file: *mut flexfile, out_snapshot: *mut *mut flexfile_snapshot) -> i32 {
     guarded! {
         let out = ffi::out(out_snapshot, "out_snapshot")?;
         out.write_handle(flexfile_snapshot::new(ffi::handle(file, "file")?.file.snapshot()?));
@@ -61,7 +58,7 @@ pub unsafe extern "C" fn flexfile_snapshot_free(snapshot: *mut *mut flexfile_sna
 ///
 /// Errors: FLEXFILE_INVALID_ARGUMENT. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_snapshot_sequence(snapshot: *const flexfile_snapshot, out_sequence: *mut u64) -> i32 {
+pub unsafe extern "C" fn flexfile_snapshot_sequence(snapshot: *mut flexfile_snapshot, out_sequence: *mut u64) -> i32 {
     guarded! {
         ffi::out(out_sequence, "out_sequence")?.write(ffi::handle(snapshot, "snapshot")?.snapshot.sequence());
         Ok(FLEXFILE_OK)
@@ -72,7 +69,7 @@ pub unsafe extern "C" fn flexfile_snapshot_sequence(snapshot: *const flexfile_sn
 ///
 /// Errors: FLEXFILE_INVALID_ARGUMENT. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_snapshot_size(snapshot: *const flexfile_snapshot, out_size: *mut u64) -> i32 {
+pub unsafe extern "C" fn flexfile_snapshot_size(snapshot: *mut flexfile_snapshot, out_size: *mut u64) -> i32 {
     guarded! {
         ffi::out(out_size, "out_size")?.write(ffi::handle(snapshot, "snapshot")?.snapshot.size());
         Ok(FLEXFILE_OK)
@@ -83,10 +80,7 @@ pub unsafe extern "C" fn flexfile_snapshot_size(snapshot: *const flexfile_snapsh
 ///
 /// Errors: FLEXFILE_INVALID_ARGUMENT. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_snapshot_extent_count(
-    snapshot: *const flexfile_snapshot,
-    out_count: *mut u64,
-) -> i32 {
+pub unsafe extern "C" fn flexfile_snapshot_extent_count(snapshot: *mut flexfile_snapshot, out_count: *mut u64) -> i32 {
     guarded! {
         ffi::out(out_count, "out_count")?.write(ffi::handle(snapshot, "snapshot")?.snapshot.extent_count());
         Ok(FLEXFILE_OK)
@@ -96,7 +90,7 @@ pub unsafe extern "C" fn flexfile_snapshot_extent_count(
 /// flexfile_read() of a snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_snapshot_read(
-    snapshot: *const flexfile_snapshot,
+    snapshot: *mut flexfile_snapshot,
     offset: u64,
     dst: *mut c_void,
     cap: usize,
@@ -114,7 +108,7 @@ pub unsafe extern "C" fn flexfile_snapshot_read(
 /// flexfile_read_buf() of a snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_snapshot_read_buf(
-    snapshot: *const flexfile_snapshot,
+    snapshot: *mut flexfile_snapshot,
     offset: u64,
     len: u64,
     buf: *mut flexfile_buf,
@@ -131,7 +125,7 @@ pub unsafe extern "C" fn flexfile_snapshot_read_buf(
 /// flexfile_readv() of a snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_snapshot_readv(
-    snapshot: *const flexfile_snapshot,
+    snapshot: *mut flexfile_snapshot,
     offset: u64,
     iov: *const libc::iovec,
     count: usize,
@@ -149,7 +143,7 @@ pub unsafe extern "C" fn flexfile_snapshot_readv(
 /// flexfile_read_extent() of a snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_snapshot_read_extent(
-    snapshot: *const flexfile_snapshot,
+    snapshot: *mut flexfile_snapshot,
     offset: u64,
     dst: *mut c_void,
     cap: usize,
@@ -170,7 +164,7 @@ pub unsafe extern "C" fn flexfile_snapshot_read_extent(
 /// flexfile_read_extent_buf() of a snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_snapshot_read_extent_buf(
-    snapshot: *const flexfile_snapshot,
+    snapshot: *mut flexfile_snapshot,
     offset: u64,
     buf: *mut flexfile_buf,
     out_extent: *mut flexfile_extent,
@@ -187,7 +181,7 @@ pub unsafe extern "C" fn flexfile_snapshot_read_extent_buf(
 /// flexfile_next_data() of a snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_snapshot_next_data(
-    snapshot: *const flexfile_snapshot,
+    snapshot: *mut flexfile_snapshot,
     offset: u64,
     out_offset: *mut u64,
 ) -> i32 {
@@ -201,7 +195,7 @@ pub unsafe extern "C" fn flexfile_snapshot_next_data(
 /// flexfile_next_hole() of a snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_snapshot_next_hole(
-    snapshot: *const flexfile_snapshot,
+    snapshot: *mut flexfile_snapshot,
     offset: u64,
     out_offset: *mut u64,
 ) -> i32 {
@@ -215,7 +209,7 @@ pub unsafe extern "C" fn flexfile_snapshot_next_hole(
 /// flexfile_get_tag() of a snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_snapshot_get_tag(
-    snapshot: *const flexfile_snapshot,
+    snapshot: *mut flexfile_snapshot,
     offset: u64,
     out_tag: *mut u16,
 ) -> i32 {
@@ -229,7 +223,7 @@ pub unsafe extern "C" fn flexfile_snapshot_get_tag(
 /// flexfile_next_tagged() of a snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_snapshot_next_tagged(
-    snapshot: *const flexfile_snapshot,
+    snapshot: *mut flexfile_snapshot,
     offset: u64,
     out_offset: *mut u64,
     out_tag: *mut u16,
@@ -243,7 +237,7 @@ pub unsafe extern "C" fn flexfile_snapshot_next_tagged(
 /// flexfile_prev_tagged() of a snapshot.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_snapshot_prev_tagged(
-    snapshot: *const flexfile_snapshot,
+    snapshot: *mut flexfile_snapshot,
     offset: u64,
     out_offset: *mut u64,
     out_tag: *mut u16,

@@ -43,8 +43,8 @@ const _: () = {
 /// named twice or of another space). Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_group_begin(
-    space: *const flexspace,
-    files: *const *const flexfile,
+    space: *mut flexspace,
+    files: *const *mut flexfile,
     count: usize,
     out_group: *mut *mut flexspace_group,
 ) -> i32 {
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn flexspace_group_free(group: *mut *mut flexspace_group) 
 ///
 /// Errors: FLEXFILE_BUSY, FLEXFILE_INVALID_ARGUMENT. Threads: one at a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexspace_group_set_commit_word(group: *const flexspace_group, word: u64) -> i32 {
+pub unsafe extern "C" fn flexspace_group_set_commit_word(group: *mut flexspace_group, word: u64) -> i32 {
     guarded! {
         ffi::handle(group, "group")?.lock()?.set_commit_word(word);
         Ok(FLEXFILE_OK)
@@ -103,8 +103,8 @@ pub unsafe extern "C" fn flexspace_group_set_commit_word(group: *const flexspace
 /// Errors: the common ones, FLEXFILE_BUSY. Threads: one at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_group_size(
-    group: *const flexspace_group,
-    file: *const flexfile,
+    group: *mut flexspace_group,
+    file: *mut flexfile,
     out_size: *mut u64,
 ) -> i32 {
     guarded! {
@@ -120,8 +120,8 @@ pub unsafe extern "C" fn flexspace_group_size(
 /// Errors: as flexfile_read(), FLEXFILE_BUSY. Threads: one at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_group_read(
-    group: *const flexspace_group,
-    file: *const flexfile,
+    group: *mut flexspace_group,
+    file: *mut flexfile,
     offset: u64,
     dst: *mut c_void,
     cap: usize,
@@ -143,8 +143,8 @@ pub unsafe extern "C" fn flexspace_group_read(
 /// Durability: with the commit; so for all that follow.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_group_write(
-    group: *const flexspace_group,
-    file: *const flexfile,
+    group: *mut flexspace_group,
+    file: *mut flexfile,
     offset: u64,
     data: *const c_void,
     len: usize,
@@ -162,8 +162,8 @@ pub unsafe extern "C" fn flexspace_group_write(
 /// Errors: as flexfile_insert(), FLEXFILE_BUSY; the group goes on without this change. Threads: one at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_group_insert(
-    group: *const flexspace_group,
-    file: *const flexfile,
+    group: *mut flexspace_group,
+    file: *mut flexfile,
     offset: u64,
     data: *const c_void,
     len: usize,
@@ -181,8 +181,8 @@ pub unsafe extern "C" fn flexspace_group_insert(
 /// Errors: as flexfile_insert_hole(), FLEXFILE_BUSY; the group goes on without this change. Threads: one at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_group_insert_hole(
-    group: *const flexspace_group,
-    file: *const flexfile,
+    group: *mut flexspace_group,
+    file: *mut flexfile,
     offset: u64,
     len: u64,
 ) -> i32 {
@@ -198,8 +198,8 @@ pub unsafe extern "C" fn flexspace_group_insert_hole(
 /// Errors: as flexfile_collapse(), FLEXFILE_BUSY; the group goes on without this change. Threads: one at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_group_collapse(
-    group: *const flexspace_group,
-    file: *const flexfile,
+    group: *mut flexspace_group,
+    file: *mut flexfile,
     offset: u64,
     len: u64,
 ) -> i32 {
@@ -215,8 +215,8 @@ pub unsafe extern "C" fn flexspace_group_collapse(
 /// Errors: as flexfile_update(), FLEXFILE_BUSY; the group goes on without this change. Threads: one at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_group_update(
-    group: *const flexspace_group,
-    file: *const flexfile,
+    group: *mut flexspace_group,
+    file: *mut flexfile,
     offset: u64,
     old_len: u64,
     data: *const c_void,
@@ -234,11 +234,7 @@ pub unsafe extern "C" fn flexspace_group_update(
 ///
 /// Errors: as flexfile_truncate(), FLEXFILE_BUSY; the group goes on without this change. Threads: one at a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexspace_group_truncate(
-    group: *const flexspace_group,
-    file: *const flexfile,
-    size: u64,
-) -> i32 {
+pub unsafe extern "C" fn flexspace_group_truncate(group: *mut flexspace_group, file: *mut flexfile, size: u64) -> i32 {
     guarded! {
         let mut group = ffi::handle(group, "group")?.lock()?;
         group.truncate(&ffi::handle(file, "file")?.file, size)?;
@@ -251,8 +247,8 @@ pub unsafe extern "C" fn flexspace_group_truncate(
 /// Errors: as flexfile_set_tag(), FLEXFILE_BUSY; the group goes on without this change. Threads: one at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_group_set_tag(
-    group: *const flexspace_group,
-    file: *const flexfile,
+    group: *mut flexspace_group,
+    file: *mut flexfile,
     offset: u64,
     tag: u16,
 ) -> i32 {

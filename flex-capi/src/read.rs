@@ -107,7 +107,7 @@ pub(crate) fn extent_to_vec(
 /// Errors: the common ones. Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_read(
-    file: *const flexfile,
+    file: *mut flexfile,
     offset: u64,
     dst: *mut std::ffi::c_void,
     cap: usize,
@@ -127,12 +127,7 @@ pub unsafe extern "C" fn flexfile_read(
 /// buf: its content is replaced; buf->len says how many there were. After an error it is empty.
 /// Errors: the common ones, FLEXFILE_TOO_BIG (no memory for so many). Threads: any; the buffer is for one at a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_read_buf(
-    file: *const flexfile,
-    offset: u64,
-    len: u64,
-    buf: *mut flexfile_buf,
-) -> i32 {
+pub unsafe extern "C" fn flexfile_read_buf(file: *mut flexfile, offset: u64, len: u64, buf: *mut flexfile_buf) -> i32 {
     guarded! {
         let file = &ffi::handle(file, "file")?.file;
         buf::fill(buf, |bytes| read_to_vec(bytes, file.size()?, offset, len, |dst| file.read(offset, dst)))?;
@@ -146,7 +141,7 @@ pub unsafe extern "C" fn flexfile_read_buf(
 /// Errors: the common ones, FLEXFILE_TOO_BIG (count, or the sum of the lengths). Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_readv(
-    file: *const flexfile,
+    file: *mut flexfile,
     offset: u64,
     iov: *const libc::iovec,
     count: usize,
@@ -168,7 +163,7 @@ pub unsafe extern "C" fn flexfile_readv(
 /// Errors: the common ones, FLEXFILE_OUT_OF_RANGE at or behind the end of the file. Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_read_extent(
-    file: *const flexfile,
+    file: *mut flexfile,
     offset: u64,
     dst: *mut std::ffi::c_void,
     cap: usize,
@@ -192,7 +187,7 @@ pub unsafe extern "C" fn flexfile_read_extent(
 /// a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_read_extent_buf(
-    file: *const flexfile,
+    file: *mut flexfile,
     offset: u64,
     buf: *mut flexfile_buf,
     out_extent: *mut flexfile_extent,
@@ -210,7 +205,7 @@ pub unsafe extern "C" fn flexfile_read_extent_buf(
 ///
 /// Errors: the common ones, FLEXFILE_NOT_FOUND when only holes follow, or the end. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_next_data(file: *const flexfile, offset: u64, out_offset: *mut u64) -> i32 {
+pub unsafe extern "C" fn flexfile_next_data(file: *mut flexfile, offset: u64, out_offset: *mut u64) -> i32 {
     guarded! {
         let out = ffi::out(out_offset, "out_offset")?;
         let next = ffi::handle(file, "file")?.file.next_data(offset)?;
@@ -222,7 +217,7 @@ pub unsafe extern "C" fn flexfile_next_data(file: *const flexfile, offset: u64, 
 ///
 /// Errors: the common ones, FLEXFILE_NOT_FOUND at or behind the end. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_next_hole(file: *const flexfile, offset: u64, out_offset: *mut u64) -> i32 {
+pub unsafe extern "C" fn flexfile_next_hole(file: *mut flexfile, offset: u64, out_offset: *mut u64) -> i32 {
     guarded! {
         let out = ffi::out(out_offset, "out_offset")?;
         let next = ffi::handle(file, "file")?.file.next_hole(offset)?;

@@ -29,7 +29,7 @@ const _: () = {
 /// Errors: the common ones. Threads: any; nobody waits for it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_snapshot_new(
-    space: *const flexspace,
+    space: *mut flexspace,
     out_snapshot: *mut *mut flexspace_snapshot,
 ) -> i32 {
     guarded! {
@@ -43,10 +43,7 @@ pub unsafe extern "C" fn flexspace_snapshot_new(
 ///
 /// Errors: FLEXFILE_INVALID_ARGUMENT. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexspace_snapshot_sequence(
-    snapshot: *const flexspace_snapshot,
-    out_sequence: *mut u64,
-) -> i32 {
+pub unsafe extern "C" fn flexspace_snapshot_sequence(snapshot: *mut flexspace_snapshot, out_sequence: *mut u64) -> i32 {
     guarded! {
         ffi::out(out_sequence, "out_sequence")?.write(ffi::handle(snapshot, "snapshot")?.snapshot.sequence());
         Ok(FLEXFILE_OK)
@@ -58,7 +55,7 @@ pub unsafe extern "C" fn flexspace_snapshot_sequence(
 /// out_list: free it with flexspace_file_list_free(). Errors: FLEXFILE_INVALID_ARGUMENT. Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_snapshot_list_files(
-    snapshot: *const flexspace_snapshot,
+    snapshot: *mut flexspace_snapshot,
     out_list: *mut *mut flexspace_file_list,
 ) -> i32 {
     guarded! {
@@ -74,7 +71,7 @@ pub unsafe extern "C" fn flexspace_snapshot_list_files(
 /// Errors: the common ones, FLEXFILE_NOT_FOUND, FLEXFILE_INVALID_ARGUMENT (the name). Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_snapshot_open_file(
-    snapshot: *const flexspace_snapshot,
+    snapshot: *mut flexspace_snapshot,
     name: *const c_char,
     out_file: *mut *mut flexfile_snapshot,
 ) -> i32 {

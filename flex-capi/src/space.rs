@@ -79,7 +79,7 @@ pub unsafe extern "C" fn flexspace_close(space: *mut *mut flexspace) -> i32 {
 /// Threads: any. Durability: by the space's mode.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_create_file(
-    space: *const flexspace,
+    space: *mut flexspace,
     name: *const c_char,
     out_file: *mut *mut flexfile,
 ) -> i32 {
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn flexspace_create_file(
 /// Errors: the common ones, FLEXFILE_NOT_FOUND, FLEXFILE_INVALID_ARGUMENT (the name). Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_open_file(
-    space: *const flexspace,
+    space: *mut flexspace,
     name: *const c_char,
     out_file: *mut *mut flexfile,
 ) -> i32 {
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn flexspace_open_file(
 /// out_list: free it with flexspace_file_list_free().
 /// Errors: the common ones. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexspace_list_files(space: *const flexspace, out_list: *mut *mut flexspace_file_list) -> i32 {
+pub unsafe extern "C" fn flexspace_list_files(space: *mut flexspace, out_list: *mut *mut flexspace_file_list) -> i32 {
     guarded! {
         let out = ffi::out(out_list, "out_list")?;
         out.write_handle(flexspace_file_list::new(ffi::handle(space, "space")?.space.list_files()?));
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn flexspace_list_files(space: *const flexspace, out_list:
 /// Errors: the common ones, the write ones, FLEXFILE_NOT_FOUND (from), FLEXFILE_ALREADY_EXISTS (to),
 /// FLEXFILE_INVALID_ARGUMENT (a name). Threads: any. Durability: by the space's mode.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexspace_rename_file(space: *const flexspace, from: *const c_char, to: *const c_char) -> i32 {
+pub unsafe extern "C" fn flexspace_rename_file(space: *mut flexspace, from: *const c_char, to: *const c_char) -> i32 {
     guarded! {
         ffi::handle(space, "space")?.space.rename_file(ffi::name(from)?, ffi::name(to)?)?;
         Ok(FLEXFILE_OK)
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn flexspace_rename_file(space: *const flexspace, from: *c
 /// Errors: the common ones, the write ones but FLEXFILE_NO_SPACE, FLEXFILE_NOT_FOUND, FLEXFILE_INVALID_ARGUMENT (the
 /// name). Threads: any. Durability: by the space's mode; the room comes back after that.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexspace_remove_file(space: *const flexspace, name: *const c_char) -> i32 {
+pub unsafe extern "C" fn flexspace_remove_file(space: *mut flexspace, name: *const c_char) -> i32 {
     guarded! {
         ffi::handle(space, "space")?.space.remove_file(ffi::name(name)?)?;
         Ok(FLEXFILE_OK)
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn flexspace_remove_file(space: *const flexspace, name: *c
 ///
 /// Errors: the common ones, the write ones. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexspace_flush(space: *const flexspace) -> i32 {
+pub unsafe extern "C" fn flexspace_flush(space: *mut flexspace) -> i32 {
     guarded! {
         ffi::handle(space, "space")?.space.flush()?;
         Ok(FLEXFILE_OK)
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn flexspace_flush(space: *const flexspace) -> i32 {
 ///
 /// Errors: the common ones, the write ones. Threads: any; several that wait share one flush of the device.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexspace_sync(space: *const flexspace) -> i32 {
+pub unsafe extern "C" fn flexspace_sync(space: *mut flexspace) -> i32 {
     guarded! {
         ffi::handle(space, "space")?.space.sync()?;
         Ok(FLEXFILE_OK)
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn flexspace_sync(space: *const flexspace) -> i32 {
 /// Errors: the common ones, the write ones. Threads: any; neither readers nor writers wait for it.
 /// Durability: what the checkpoint holds is durable on FLEXFILE_OK.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexspace_checkpoint(space: *const flexspace) -> i32 {
+pub unsafe extern "C" fn flexspace_checkpoint(space: *mut flexspace) -> i32 {
     guarded! {
         ffi::handle(space, "space")?.space.checkpoint()?;
         Ok(FLEXFILE_OK)
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn flexspace_checkpoint(space: *const flexspace) -> i32 {
 /// Errors: the common ones, the write ones. Threads: any; readers and writers go on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexspace_gc(
-    space: *const flexspace,
+    space: *mut flexspace,
     out_segments_freed: *mut u64,
     out_bytes_copied: *mut u64,
 ) -> i32 {
@@ -225,7 +225,7 @@ pub(crate) unsafe fn gc(
 ///
 /// Errors: the common ones. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexspace_commit_word(space: *const flexspace, out_word: *mut u64) -> i32 {
+pub unsafe extern "C" fn flexspace_commit_word(space: *mut flexspace, out_word: *mut u64) -> i32 {
     guarded! {
         let out = ffi::out(out_word, "out_word")?;
         out.write(ffi::handle(space, "space")?.space.commit_word()?);

@@ -120,12 +120,12 @@ unsafe fn get(space: &FlexSpace, out_stats: *mut flexspace_stats) -> Result<i32>
 ///
 /// out_stats: set struct_size first. Errors: the common ones. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexspace_get_stats(space: *const flexspace, out_stats: *mut flexspace_stats) -> i32 {
+pub unsafe extern "C" fn flexspace_get_stats(space: *mut flexspace, out_stats: *mut flexspace_stats) -> i32 {
     guarded! { get(&ffi::handle(space, "space")?.space, out_stats) }
 }
 
 /// flexspace_get_stats() of the file's space.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_get_stats(file: *const flexfile, out_stats: *mut flexspace_stats) -> i32 {
+pub unsafe extern "C" fn flexfile_get_stats(file: *mut flexfile, out_stats: *mut flexspace_stats) -> i32 {
     guarded! { get(&ffi::handle(file, "file")?.file.space(), out_stats) }
 }

@@ -34,7 +34,7 @@ pub(crate) unsafe fn found(
 /// Errors: the common ones, the write ones, FLEXFILE_OUT_OF_RANGE at or behind the end.
 /// Threads: any. Durability: by the space's mode; atomic.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_set_tag(file: *const flexfile, offset: u64, tag: u16) -> i32 {
+pub unsafe extern "C" fn flexfile_set_tag(file: *mut flexfile, offset: u64, tag: u16) -> i32 {
     guarded! {
         ffi::handle(file, "file")?.file.set_tag(offset, Tag(tag))?;
         Ok(FLEXFILE_OK)
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn flexfile_set_tag(file: *const flexfile, offset: u64, ta
 ///
 /// Errors: the common ones, FLEXFILE_OUT_OF_RANGE at or behind the end. Threads: any.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn flexfile_get_tag(file: *const flexfile, offset: u64, out_tag: *mut u16) -> i32 {
+pub unsafe extern "C" fn flexfile_get_tag(file: *mut flexfile, offset: u64, out_tag: *mut u16) -> i32 {
     guarded! {
         let out = ffi::out(out_tag, "out_tag")?;
         out.write(ffi::handle(file, "file")?.file.tag(offset)?.0);
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn flexfile_get_tag(file: *const flexfile, offset: u64, ou
 /// Errors: the common ones, FLEXFILE_NOT_FOUND when there is none. Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_next_tagged(
-    file: *const flexfile,
+    file: *mut flexfile,
     offset: u64,
     out_offset: *mut u64,
     out_tag: *mut u16,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn flexfile_next_tagged(
 /// Errors: the common ones, FLEXFILE_NOT_FOUND when there is none. Threads: any.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn flexfile_prev_tagged(
-    file: *const flexfile,
+    file: *mut flexfile,
     offset: u64,
     out_offset: *mut u64,
     out_tag: *mut u16,
