@@ -25,7 +25,7 @@ echo "header: C11, C++17"
 
 # Every function of the header is called by some test.
 for name in $(cat "$here/../../symbols.txt"); do
-    grep -qE "\b$name\(" "$here"/*.c || fail "no C test calls $name"
+    grep -qE "\b$name\(" "$here/basic.c" "$here/space.c" "$here/misuse.c" "$here/errors.c" || fail "no C test calls $name"
 done
 
 kind=${KIND:-static}
