@@ -63,6 +63,7 @@ fi
 echo "tests: $kind library, $how"
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
+export RUST_BACKTRACE=0
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 failed=0
 for test in basic space misuse threads errors; do
