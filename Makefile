@@ -19,7 +19,7 @@ LIBDIR := $(CARGO_TARGET_DIR)/release
 RUN := $(CARGO_TARGET_DIR)/run
 
 PREFIX ?= /usr/local
-INCLUDEDIR ?= $(PREFIX)/include
+INCLUDEDIR := $(PREFIX)/include
 INSTALL_LIBDIR ?= $(PREFIX)/lib
 
 # make run: the size of the corpus, or FILE=path for a text of your own.
@@ -29,8 +29,8 @@ FILE ?=
 # make test-long
 FUZZ_SECONDS ?= 60
 
-EXAMPLE_SOURCES := examples-c/file_edit.c examples-c/edit_plan.c examples-c/plain_edit.c examples-c/text.c
-EXAMPLE_HEADERS := examples-c/edit_plan.h examples-c/plain_edit.h examples-c/text.h include/flexfile.h
+EXAMPLE_SOURCES := $(addprefix examples-c/,file_edit.c edit_plan.c flex_edit.c plain_edit.c report.c text.c)
+EXAMPLE_HEADERS := $(wildcard examples-c/*.h) include/flexfile.h
 
 .PHONY: help run lib example test test-rust test-c test-example test-install test-long lint header check-header \
 	check-symbols bench-tree bench-file install uninstall clean check-tools check-run-tools
@@ -72,11 +72,14 @@ test-rust: ## Rust tests, with real and with tiny limits
 	$(CARGO) test --workspace --locked
 	$(CARGO) test -p flex-core --locked --features small_limits
 
+# The debug build has the engine's assertions and a function that panics; the release build is what users link.
 test-c: lib check-header check-symbols ## C tests as C11 and C++17, under AddressSanitizer or valgrind
-	flex-capi/tests/c/run.sh $(LIBDIR)
+	$(CARGO) build --locked -p flex-capi --features test_hooks
+	flex-capi/tests/c/run.sh $(CARGO_TARGET_DIR)/debug
+	KIND=shared flex-capi/tests/c/run.sh $(LIBDIR)
 
 test-example: lib ## the example on a small corpus, under a sanitizer where there is one
-	.ci/test-example $(LIBDIR) $(CARGO_TARGET_DIR)/test-example
+	.ci/test-example $(LIBDIR) $(CARGO_TARGET_DIR)/test-example $(EXAMPLE_SOURCES)
 
 test-install: lib ## make install into a temporary PREFIX; compile and run the README's example with pkg-config
 	MAKE='$(MAKE)' .ci/test-install $(CARGO_TARGET_DIR)/test-install
@@ -91,7 +94,7 @@ lint: ## rustfmt and clippy, warnings are errors
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy -p flex-core --all-targets --locked --features small_limits -- -D warnings
 
-header: ## write include/flexfile.h anew from flex-capi (needs cbindgen)
+header: ## write include/flexfile.h anew from flex-capi
 	flex-capi/tests/header.sh --write
 
 check-header: ## is include/flexfile.h what flex-capi generates?

@@ -1,25 +1,18 @@
 /* See plain_edit.h. The file is not synced and nothing is atomic: this flatters the plain way. */
 #define _POSIX_C_SOURCE 200809L
 #include "plain_edit.h"
+#include "seconds.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 static void stop(const char *what)
 {
     perror(what);
     exit(2);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static void put(int fd, const char *bytes, size_t len, off_t at)
@@ -69,7 +62,7 @@ plain_result plain_sample(const edit_plan *plan, const char *path, size_t wanted
     if (fd < 0 || !tail || !must)
         stop(path);
     put(fd, plan->text, size, 0);
-    double start = now();
+    double start = seconds();
     for (size_t i = 0; i < result.edits; i++) {
         const plan_edit *edit = &plan->edits[i * plan->edit_count / result.edits];
         size_t at = (size_t)((int64_t)edit->at + shift), add = edit->header ? edit->len : 0;
@@ -78,7 +71,7 @@ plain_result plain_sample(const edit_plan *plan, const char *path, size_t wanted
         shift += (int64_t)add - (int64_t)drop;
         result.bytes_written += size - at;
     }
-    result.seconds = now() - start;
+    result.seconds = seconds() - start;
     for (size_t i = 0; i < result.edits; i++) {
         const plan_edit *edit = &plan->edits[i * plan->edit_count / result.edits];
         memcpy(to, plan->text + copied, edit->at - copied);
