@@ -5,6 +5,13 @@
 //! All methods may be called from any thread. Nothing is durable until `sync_data` (contents and length of a file)
 //! or `sync_dir` (names in a directory) has returned.
 
+pub mod fail_stop;
+pub mod fault;
+pub mod mem;
+pub mod os;
+mod syscall;
+pub mod transfer;
+
 use std::io::{IoSlice, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,7 +45,7 @@ pub trait FileSystem: Send + Sync + 'static {
     fn open(&self, path: &Path, mode: OpenMode) -> Result<Arc<dyn File>>;
     /// Creates one directory; an error if the name is taken or the parent is missing.
     fn create_dir(&self, path: &Path) -> Result<()>;
-    /// The names in a directory, in no particular order.
+    /// The names in a directory (not whole paths), in no particular order.
     fn list_dir(&self, path: &Path) -> Result<Vec<PathBuf>>;
     /// Renames a file within its directory, replacing what was there.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
@@ -53,6 +60,7 @@ pub trait FileSystem: Send + Sync + 'static {
 }
 
 /// A file of bytes.
+#[allow(clippy::len_without_is_empty)] // Asking the kernel is no cheaper for emptiness.
 pub trait File: Send + Sync {
     /// Reads at `offset`; returns how many bytes, which may be fewer than asked for at any time, and 0 only at the end
     /// (or for an empty buffer).

@@ -1,0 +1,317 @@
+//! Which segments are in use, how much of each is live, and when a free one may be used again.
+//!
+//! A segment is free, open, sealed or quarantined. It becomes quarantined when its last live byte goes, and free when
+//! (a) the frame that freed it is durable, (b) no snapshot from its life `[birth, death)` is held, and
+//! (c) no reader has it pinned. `birth` and `death` are sequence numbers, so that one old snapshot does not hold
+//! what came and went after it.
+//!
+//! Live bytes are those that a published tree refers to. Staged bytes are written but not linked yet: they keep the
+//! segment in use in memory, but are not persisted, so that a crash frees them.
+//!
+//! Plain data under the space's lock; no I/O.
+
+use super::geometry::{Geometry, SegmentId};
+use super::snapshots::SnapshotList;
+use crate::address::PhysicalOffset;
+use std::collections::BTreeSet;
+
+/// What a segment is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SegmentState {
+    /// Can be written.
+    Free,
+    /// Is being written.
+    Open,
+    /// Is full, or at least not written any more.
+    Sealed,
+    /// Has no live byte, but may still be seen.
+    Quarantined,
+}
+
+/// What is known of one segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SegmentEntry {
+    /// What it is doing.
+    pub state: SegmentState,
+    /// Bytes that published trees refer to.
+    pub live: u32,
+    /// Bytes written but not linked yet.
+    pub staged: u32,
+    /// Sequence number when it was opened.
+    pub birth: u64,
+    /// Sequence number when it was last appended to: its age.
+    pub written: u64,
+    /// Whether its blocks are given back to the file system (of a free one).
+    pub punched: bool,
+}
+
+const FREE: SegmentEntry =
+    SegmentEntry { state: SegmentState::Free, live: 0, staged: 0, birth: 0, written: 0, punched: true };
+
+struct Quarantined {
+    segment: SegmentId,
+    birth: u64,
+    death: u64,
+}
+
+/// All segments of a space.
+pub struct SegmentTable {
+    geometry: Geometry,
+    entries: Vec<SegmentEntry>,
+    free: BTreeSet<SegmentId>,
+    quarantine: Vec<Quarantined>,
+    live_bytes: u64,
+    used: u64,
+}
+
+impl SegmentTable {
+    /// A table over what a checkpoint recorded (empty for a new space).
+    pub fn new(geometry: Geometry, entries: Vec<SegmentEntry>) -> SegmentTable {
+        let numbered = || entries.iter().enumerate().map(|(i, e)| (SegmentId(i as u32), e));
+        let free = numbered().filter(|(_, e)| e.state == SegmentState::Free).map(|(id, _)| id).collect();
+        let live_bytes = entries.iter().map(|e| e.live as u64).sum();
+        let used = entries.iter().filter(|e| matches!(e.state, SegmentState::Open | SegmentState::Sealed)).count();
+        SegmentTable { geometry, entries, free, quarantine: Vec::new(), live_bytes, used: used as u64 }
+    }
+
+    /// The entries, for a checkpoint or a walk.
+    pub fn entries(&self) -> &[SegmentEntry] {
+        &self.entries
+    }
+
+    /// One entry; a segment never used is free.
+    pub fn entry(&self, segment: SegmentId) -> SegmentEntry {
+        self.entries.get(segment.0 as usize).copied().unwrap_or(FREE)
+    }
+
+    /// Bytes that published trees refer to.
+    pub fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
+    /// Segments open or sealed.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// Segments that wait to become free.
+    pub fn quarantined(&self) -> u64 {
+        self.quarantine.len() as u64
+    }
+
+    /// Segments that can be used again.
+    pub fn free(&self) -> u64 {
+        self.free.len() as u64
+    }
+
+    /// The segment that `open` would take; `None` when the address space is used up.
+    pub fn next_free(&self) -> Option<SegmentId> {
+        let next = self.free.first().copied().unwrap_or(SegmentId(self.entries.len() as u32));
+        (next.0 < self.geometry.max_segments()).then_some(next)
+    }
+
+    /// Takes a segment for writing.
+    pub fn open(&mut self, segment: SegmentId, sequence: u64) {
+        self.grow_to(segment);
+        self.free.remove(&segment);
+        let entry = &mut self.entries[segment.0 as usize];
+        debug_assert!(entry.state == SegmentState::Free, "segment {} is {:?}", segment.0, entry.state);
+        *entry = SegmentEntry { state: SegmentState::Open, birth: sequence, written: sequence, punched: false, ..FREE };
+        self.used += 1;
+    }
+
+    /// Replay: the log says that this segment was written. What an earlier life left is gone by then.
+    pub fn reopen(&mut self, segment: SegmentId, sequence: u64) {
+        self.grow_to(segment);
+        match self.entry(segment).state {
+            SegmentState::Free => self.open(segment, sequence),
+            SegmentState::Quarantined => {
+                self.quarantine.retain(|q| q.segment != segment);
+                self.entries[segment.0 as usize].state = SegmentState::Free;
+                self.open(segment, sequence);
+            }
+            SegmentState::Open => {}
+            SegmentState::Sealed => {
+                self.entries[segment.0 as usize].state = SegmentState::Open;
+            }
+        }
+    }
+
+    /// Ends the writing; a segment in which nothing is live or staged is quarantined at once.
+    pub fn seal(&mut self, segment: SegmentId, sequence: u64) {
+        let entry = &mut self.entries[segment.0 as usize];
+        debug_assert!(entry.state == SegmentState::Open);
+        entry.state = SegmentState::Sealed;
+        entry.written = sequence;
+        self.quarantine_if_empty(segment, sequence);
+    }
+
+    /// Bytes were written and wait to be linked.
+    pub fn stage(&mut self, address: PhysicalOffset, len: u32) {
+        let index = self.index(address);
+        self.entries[index].staged += len;
+    }
+
+    /// Staged bytes were linked by a published operation.
+    pub fn publish(&mut self, address: PhysicalOffset, len: u32) {
+        let index = self.index(address);
+        let entry = &mut self.entries[index];
+        debug_assert!(entry.staged >= len, "segment {index}: {} staged, {len} published", entry.staged);
+        entry.staged = entry.staged.saturating_sub(len);
+        entry.live += len;
+        self.live_bytes += len as u64;
+    }
+
+    /// Replay: bytes were linked.
+    pub fn add_live(&mut self, address: PhysicalOffset, len: u32) {
+        let (segment, _) = self.geometry.locate(address);
+        self.grow_to(segment);
+        self.entries[segment.0 as usize].live += len;
+        self.live_bytes += len as u64;
+    }
+
+    /// Staged bytes will not be linked.
+    pub fn unstage(&mut self, address: PhysicalOffset, len: u32, sequence: u64) {
+        let index = self.index(address);
+        let entry = &mut self.entries[index];
+        debug_assert!(entry.staged >= len, "segment {index}: {} staged, {len} given up", entry.staged);
+        entry.staged = entry.staged.saturating_sub(len);
+        self.quarantine_if_empty(SegmentId(index as u32), sequence);
+    }
+
+    /// No published tree refers to these bytes any more, since operation `sequence`.
+    pub fn release(&mut self, address: PhysicalOffset, len: u32, sequence: u64) {
+        let index = self.index(address);
+        let entry = &mut self.entries[index];
+        debug_assert!(entry.live >= len, "segment {index}: {} live, {len} released", entry.live);
+        entry.live = entry.live.saturating_sub(len);
+        self.live_bytes = self.live_bytes.saturating_sub(len as u64);
+        self.quarantine_if_empty(SegmentId(index as u32), sequence);
+    }
+
+    /// Frees what waits no longer. Returns how many segments that were.
+    pub fn settle(&mut self, durable: u64, snapshots: &SnapshotList, pinned: impl Fn(SegmentId) -> bool) -> u64 {
+        let before = self.quarantine.len();
+        let (entries, free) = (&mut self.entries, &mut self.free);
+        self.quarantine.retain(|q| {
+            let waits = q.death > durable || snapshots.any_in(q.birth, q.death) || pinned(q.segment);
+            if !waits {
+                let punched = entries[q.segment.0 as usize].punched;
+                entries[q.segment.0 as usize] = SegmentEntry { punched, ..FREE };
+                free.insert(q.segment);
+            }
+            waits
+        });
+        (before - self.quarantine.len()) as u64
+    }
+
+    /// Quarantined segments that a snapshot alone may still hold.
+    pub fn pinned_by(&self, snapshots: &SnapshotList) -> u64 {
+        self.quarantine.iter().filter(|q| snapshots.any_in(q.birth, q.death)).count() as u64
+    }
+
+    /// Free segments whose blocks are still allocated, beyond `keep` of them (the lowest stay).
+    pub fn to_punch(&self, keep: usize) -> Vec<SegmentId> {
+        self.free.iter().copied().filter(|s| !self.entries[s.0 as usize].punched).skip(keep).collect()
+    }
+
+    /// A segment's blocks were given back.
+    pub fn note_punched(&mut self, segment: SegmentId) {
+        if let Some(entry) = self.entries.get_mut(segment.0 as usize) {
+            entry.punched = true;
+        }
+    }
+
+    /// Forgets the free segments at the end, beyond `keep` free ones in all; returns how many segments remain.
+    pub fn trim(&mut self, keep: usize) -> u32 {
+        while self.free.len() > keep
+            && let Some(last) = self.entries.last()
+            && last.state == SegmentState::Free
+        {
+            self.entries.pop();
+            self.free.remove(&SegmentId(self.entries.len() as u32));
+        }
+        self.entries.len() as u32
+    }
+
+    fn index(&self, address: PhysicalOffset) -> usize {
+        self.geometry.locate(address).0.0 as usize
+    }
+
+    fn grow_to(&mut self, segment: SegmentId) {
+        while self.entries.len() <= segment.0 as usize {
+            self.free.insert(SegmentId(self.entries.len() as u32));
+            self.entries.push(FREE);
+        }
+    }
+
+    fn quarantine_if_empty(&mut self, segment: SegmentId, sequence: u64) {
+        let entry = &mut self.entries[segment.0 as usize];
+        if entry.state == SegmentState::Sealed && entry.live == 0 && entry.staged == 0 {
+            entry.state = SegmentState::Quarantined;
+            self.quarantine.push(Quarantined { segment, birth: entry.birth, death: sequence });
+            self.used -= 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::MIN_SEGMENT_BYTES;
+
+    fn table() -> (Geometry, SegmentTable) {
+        let geometry = Geometry::new(MIN_SEGMENT_BYTES).unwrap();
+        (geometry, SegmentTable::new(geometry, Vec::new()))
+    }
+
+    #[test]
+    fn a_segment_waits_for_durability_snapshots_and_readers() {
+        let (geometry, mut table) = table();
+        let segment = table.next_free().unwrap();
+        table.open(segment, 10);
+        let address = geometry.address(segment, 0);
+        table.stage(address, 100);
+        table.publish(address, 100);
+        table.seal(segment, 11);
+        let mut snapshots = SnapshotList::default();
+        snapshots.add(12);
+        table.release(address, 100, 15);
+        assert_eq!((table.used(), table.quarantined(), table.live_bytes()), (0, 1, 0));
+        assert_eq!(table.settle(14, &snapshots, |_| false), 0, "the frame that freed it is not durable");
+        assert_eq!(table.settle(15, &snapshots, |_| false), 0, "a snapshot sees it");
+        snapshots.remove(12);
+        snapshots.add(15);
+        snapshots.add(9);
+        assert_eq!(table.settle(15, &snapshots, |_| true), 0, "a reader has it pinned");
+        assert_eq!(table.settle(15, &snapshots, |_| false), 1, "snapshots from before and after do not hold it");
+        assert_eq!(table.next_free(), Some(segment));
+    }
+
+    #[test]
+    fn staged_bytes_keep_a_segment() {
+        let (geometry, mut table) = table();
+        table.open(SegmentId(0), 1);
+        table.stage(geometry.address(SegmentId(0), 0), 10);
+        table.seal(SegmentId(0), 1);
+        assert_eq!(table.used(), 1);
+        table.unstage(geometry.address(SegmentId(0), 0), 10, 2);
+        assert_eq!((table.used(), table.quarantined()), (0, 1));
+    }
+
+    #[test]
+    fn trimming_keeps_a_reserve_and_the_middle() {
+        let (_, mut table) = table();
+        for id in 0..6 {
+            table.open(SegmentId(id), 1);
+        }
+        for id in [0, 1, 4, 5] {
+            table.seal(SegmentId(id), 2);
+        }
+        table.settle(2, &SnapshotList::default(), |_| false);
+        assert_eq!(table.to_punch(1), [SegmentId(1), SegmentId(4), SegmentId(5)]);
+        assert_eq!(table.trim(3), 5);
+        assert_eq!(table.trim(0), 4);
+        assert_eq!(table.free(), 2);
+    }
+}
