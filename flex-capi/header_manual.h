@@ -48,5 +48,6 @@
  * FORK. One process has a space open for writing at a time; a second one gets FLEXFILE_BUSY. In a child of fork(),
  * inherited handles answer FLEXFILE_FORKED; freeing and closing them there is allowed and harms nothing.
  *
- * LIMITS. A file: 2^63 - 1 bytes. A name: 1 to 255 bytes, no NUL. Readv and writev: 1024 buffers. Tags: 1 to 65535.
+ * LIMITS. A file: 2^63 - 1 bytes. One call: 16 GiB of data. A name: 1 to 255 bytes. An array of struct iovec: 1024
+ * entries. Tags: 1 to 65535.
  */

@@ -32,8 +32,10 @@ pub(crate) fn to_status(body: impl FnOnce() -> Result<i32>) -> i32 {
         }
         Err(payload) => {
             last_error::set(&format!("defect of the library: {}", text_of(payload.as_ref())), 0);
-            // Dropping a payload may run code that panics again; leaking it is the safe end.
-            std::mem::forget(payload);
+            // Dropping a payload may run code that panics again; leaking what that leaves is the safe end.
+            if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                std::mem::forget(again);
+            }
             status::FLEXFILE_PANIC
         }
     }

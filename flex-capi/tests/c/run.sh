@@ -63,9 +63,10 @@ fi
 echo "tests: $kind library, $how"
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
+export RUST_BACKTRACE=0
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 failed=0
-for test in basic space misuse threads errors; do
+for test in basic space misuse threads errors survive; do
     # shellcheck disable=SC2086 # lists of flags
     "$CC" -std=c11 -D_GNU_SOURCE -g -O1 $warnings $flags $hooks -I"$include" "$here/$test.c" -o "$work/$test" $link
     mkdir "$work/$test.d"
