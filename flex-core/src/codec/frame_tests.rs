@@ -108,6 +108,15 @@ fn a_payload_above_the_limit_is_refused() {
     let error = finish(&mut buf, start, &salt, 2, 0).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooBig);
     assert_eq!(buf, before);
+    // The largest is read, and one byte more is not, though all else is right.
+    let mut large = Vec::new();
+    append(&mut large, &salt, 2, 0, &vec![0; MAX_PAYLOAD]);
+    assert!(matches!(parse(&large, 0, &salt), Parsed::Frame { payload, .. } if payload.len() == MAX_PAYLOAD));
+    large.resize(frame_len(MAX_PAYLOAD + 1), 0);
+    large[LENGTH_AT..CRC_AT].copy_from_slice(&(MAX_PAYLOAD as u32 + 1).to_le_bytes());
+    let crc = checksum(&salt, &large[..HEADER_LEN + MAX_PAYLOAD + 1]);
+    large[CRC_AT..FLAGS_AT].copy_from_slice(&crc.to_le_bytes());
+    assert_eq!(parse(&large, 0, &salt), Parsed::Broken);
 }
 
 #[test]

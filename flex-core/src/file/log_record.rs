@@ -24,6 +24,7 @@
 //! Frames that were handed to the kernel together form a batch; its last frame holds the `Blocks` of the data that went
 //! before it, and ends in `Batch` or `EndOfLog`.
 
+use super::change::{Change, Piece, Pieces};
 use crate::address::{PhysicalOffset, Tag};
 use crate::codec::reader::Reader;
 use crate::codec::varint::put as put_varint;
@@ -48,30 +49,11 @@ const BATCH: u8 = 14;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FileId(pub u64);
 
-/// Bytes that lie together in `DATA`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Piece {
-    /// Where.
-    pub address: PhysicalOffset,
-    /// How many.
-    pub len: u32,
-}
-
 /// One record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Record<'a> {
-    /// Bytes came in; what was behind `offset` moved up.
-    Insert(FileId, u64, Vec<Piece>),
-    /// Zeros came in.
-    InsertHole(FileId, u64, u64),
-    /// Bytes went; what was behind them moved down.
-    Collapse(FileId, u64, u64),
-    /// Bytes were overwritten or moved in `DATA`.
-    Replace(FileId, u64, Vec<Piece>),
-    /// Bytes became zeros.
-    ReplaceHole(FileId, u64, u64),
-    /// A byte got or lost its tag.
-    SetTag(FileId, u64, Tag),
+    /// A file's address space changed.
+    Change(FileId, Change),
     /// A file came into being.
     Create(FileId, &'a [u8]),
     /// A file got another name.
@@ -107,12 +89,7 @@ impl Record<'_> {
     /// Appends the record's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Record::Insert(file, offset, pieces) => put_pieces(out, INSERT, *file, *offset, pieces),
-            Record::Replace(file, offset, pieces) => put_pieces(out, REPLACE, *file, *offset, pieces),
-            Record::InsertHole(file, offset, len) => put_range(out, INSERT_HOLE, *file, *offset, *len),
-            Record::Collapse(file, offset, len) => put_range(out, COLLAPSE, *file, *offset, *len),
-            Record::ReplaceHole(file, offset, len) => put_range(out, REPLACE_HOLE, *file, *offset, *len),
-            Record::SetTag(file, offset, tag) => put_range(out, SET_TAG, *file, *offset, tag.0 as u64),
+            Record::Change(file, change) => put_change(out, *file, change),
             Record::Create(file, name) => put_name(out, CREATE, *file, name),
             Record::Rename(file, name) => put_name(out, RENAME, *file, name),
             Record::Remove(file) => {
@@ -149,20 +126,9 @@ impl Record<'_> {
         }
         let kind = reader.u8()?;
         let record = match kind {
-            INSERT => {
-                let (file, offset, pieces) = pieces(reader)?;
-                Record::Insert(file, offset, pieces)
-            }
-            REPLACE => {
-                let (file, offset, pieces) = pieces(reader)?;
-                Record::Replace(file, offset, pieces)
-            }
-            INSERT_HOLE => Record::InsertHole(FileId(reader.varint()?), reader.varint()?, reader.varint()?),
-            COLLAPSE => Record::Collapse(FileId(reader.varint()?), reader.varint()?, reader.varint()?),
-            REPLACE_HOLE => Record::ReplaceHole(FileId(reader.varint()?), reader.varint()?, reader.varint()?),
-            SET_TAG => {
-                let (file, offset, tag) = (FileId(reader.varint()?), reader.varint()?, reader.varint()?);
-                Record::SetTag(file, offset, Tag(narrow(tag, "tag")?))
+            INSERT..=SET_TAG => {
+                let file = FileId(reader.varint()?);
+                Record::Change(file, read_change(kind, reader)?)
             }
             CREATE => Record::Create(FileId(reader.varint()?), sized(reader)?),
             RENAME => Record::Rename(FileId(reader.varint()?), sized(reader)?),
@@ -183,6 +149,18 @@ fn put_range(out: &mut Vec<u8>, kind: u8, file: FileId, offset: u64, len: u64) {
     put_varint(out, file.0);
     put_varint(out, offset);
     put_varint(out, len);
+}
+
+/// Appends the bytes of a change record.
+pub fn put_change(out: &mut Vec<u8>, file: FileId, change: &Change) {
+    match change {
+        Change::Insert { offset, pieces } => put_pieces(out, INSERT, file, *offset, pieces),
+        Change::InsertHole { offset, len } => put_range(out, INSERT_HOLE, file, *offset, *len),
+        Change::Collapse { offset, len } => put_range(out, COLLAPSE, file, *offset, *len),
+        Change::Replace { offset, pieces } => put_pieces(out, REPLACE, file, *offset, pieces),
+        Change::ReplaceHole { offset, len } => put_range(out, REPLACE_HOLE, file, *offset, *len),
+        Change::SetTag { offset, tag } => put_range(out, SET_TAG, file, *offset, tag.0 as u64),
+    }
 }
 
 fn put_pieces(out: &mut Vec<u8>, kind: u8, file: FileId, offset: u64, pieces: &[Piece]) {
@@ -209,10 +187,21 @@ fn sized<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8]> {
     reader.bytes(len)
 }
 
-fn pieces(reader: &mut Reader<'_>) -> Result<(FileId, u64, Vec<Piece>)> {
-    let (file, offset, count) = (FileId(reader.varint()?), reader.varint()?, reader.varint()?);
+fn read_change(kind: u8, reader: &mut Reader<'_>) -> Result<Change> {
+    let (offset, value) = (reader.varint()?, reader.varint()?);
+    Ok(match kind {
+        INSERT => Change::Insert { offset, pieces: read_pieces(value, reader)? },
+        REPLACE => Change::Replace { offset, pieces: read_pieces(value, reader)? },
+        INSERT_HOLE => Change::InsertHole { offset, len: value },
+        COLLAPSE => Change::Collapse { offset, len: value },
+        REPLACE_HOLE => Change::ReplaceHole { offset, len: value },
+        _ => Change::SetTag { offset, tag: Tag(narrow(value, "tag")?) },
+    })
+}
+
+fn read_pieces(count: u64, reader: &mut Reader<'_>) -> Result<Pieces> {
     // A piece takes two bytes or more, so that a damaged count can't make us allocate beyond the input.
-    let mut pieces = Vec::with_capacity(count.min(reader.remaining() as u64 / 2) as usize);
+    let mut pieces = Pieces::with_capacity(count.min(reader.remaining() as u64 / 2) as usize);
     for _ in 0..count {
         let (address, len) = (reader.varint()?, narrow(reader.varint()?, "piece length")?);
         if address >= PhysicalOffset::HOLE.0 || len == 0 {
@@ -220,7 +209,7 @@ fn pieces(reader: &mut Reader<'_>) -> Result<(FileId, u64, Vec<Piece>)> {
         }
         pieces.push(Piece { address: PhysicalOffset(address), len });
     }
-    Ok((file, offset, pieces))
+    Ok(pieces)
 }
 
 fn blocks(reader: &mut Reader<'_>) -> Result<BlockRun> {
@@ -240,13 +229,15 @@ mod tests {
     fn one_of_each() -> Vec<(Record<'static>, &'static [u8])> {
         let piece = |address, len| Piece { address: PhysicalOffset(address), len };
         let run = BlockRun { head: 1, segment: 300, first_block: 2, checksums: vec![0x0403_0201, 0xffff_ffff] };
+        let two = Pieces::from_slice(&[piece(3, 4), piece(128, 5)]);
+        let change = |change| Record::Change(FileId(1), change);
         vec![
-            (Record::Insert(FileId(1), 2, vec![piece(3, 4), piece(128, 5)]), &[1, 1, 2, 2, 3, 4, 128, 1, 5]),
-            (Record::InsertHole(FileId(1), 2, 300), &[2, 1, 2, 172, 2]),
-            (Record::Collapse(FileId(1), 2, 3), &[3, 1, 2, 3]),
-            (Record::Replace(FileId(1), 2, vec![piece(3, 4)]), &[4, 1, 2, 1, 3, 4]),
-            (Record::ReplaceHole(FileId(1), 2, 3), &[5, 1, 2, 3]),
-            (Record::SetTag(FileId(1), 2, Tag(65535)), &[6, 1, 2, 255, 255, 3]),
+            (change(Change::Insert { offset: 2, pieces: two }), &[1, 1, 2, 2, 3, 4, 128, 1, 5]),
+            (change(Change::InsertHole { offset: 2, len: 300 }), &[2, 1, 2, 172, 2]),
+            (change(Change::Collapse { offset: 2, len: 3 }), &[3, 1, 2, 3]),
+            (change(Change::Replace { offset: 2, pieces: Pieces::from_slice(&[piece(3, 4)]) }), &[4, 1, 2, 1, 3, 4]),
+            (change(Change::ReplaceHole { offset: 2, len: 3 }), &[5, 1, 2, 3]),
+            (change(Change::SetTag { offset: 2, tag: Tag(65535) }), &[6, 1, 2, 255, 255, 3]),
             (Record::Create(FileId(9), b"ab"), &[7, 9, 2, b'a', b'b']),
             (Record::Rename(FileId(9), b"c"), &[8, 9, 1, b'c']),
             (Record::Remove(FileId(9)), &[9, 9]),

@@ -271,6 +271,11 @@ impl LogicalLog {
         Ok(file)
     }
 
+    /// Both files.
+    pub fn files(&self) -> [Arc<FailStopFile>; 2] {
+        self.files.clone()
+    }
+
     /// Cuts both files at a clean close, where nothing in them is needed any more.
     pub fn cut(&mut self, bytes: u64) -> Result<()> {
         for (file, reserved) in self.files.iter().zip(&mut self.reserved) {

@@ -193,7 +193,7 @@ impl Segment {
 
     fn verify(&self, id: SegmentId, index: usize, block: &[u8], source: &SegmentSource<'_>) -> Result<()> {
         let at = source.geometry.start_of(id) + (index * BLOCK_BYTES) as u64;
-        let damaged = |text: String| source.data.corruption(at, text);
+        let damaged = |text: String| Error::corruption(text).at_path(source.data.path()).at_offset(at);
         let Some(expected) = self.checksum_of(id, index, source)? else {
             return Err(damaged(format!("block {index} of segment {} was never written", id.0)));
         };

@@ -66,12 +66,20 @@ pub struct SegmentTable {
 
 impl SegmentTable {
     /// A table over what a checkpoint recorded (empty for a new space).
-    pub fn new(geometry: Geometry, entries: Vec<SegmentEntry>) -> SegmentTable {
+    pub fn new(geometry: Geometry, mut entries: Vec<SegmentEntry>) -> SegmentTable {
+        for entry in entries.iter_mut().filter(|e| e.state == SegmentState::Sealed && e.live == 0) {
+            *entry = SegmentEntry { punched: false, ..FREE };
+        }
         let numbered = || entries.iter().enumerate().map(|(i, e)| (SegmentId(i as u32), e));
         let free = numbered().filter(|(_, e)| e.state == SegmentState::Free).map(|(id, _)| id).collect();
         let live_bytes = entries.iter().map(|e| e.live as u64).sum();
         let used = entries.iter().filter(|e| matches!(e.state, SegmentState::Open | SegmentState::Sealed)).count();
         SegmentTable { geometry, entries, free, quarantine: Vec::new(), live_bytes, used: used as u64 }
+    }
+
+    /// The space's sizes.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
     }
 
     /// The entries, for a checkpoint or a walk.
@@ -104,10 +112,34 @@ impl SegmentTable {
         self.free.len() as u64
     }
 
-    /// The segment that `open` would take; `None` when the address space is used up.
-    pub fn next_free(&self) -> Option<SegmentId> {
-        let next = self.free.first().copied().unwrap_or(SegmentId(self.entries.len() as u32));
+    /// The segment that `open` should take; `None` when the address space is used up. With `keep_reserve` the last free
+    /// segment that has its blocks is left for a collection.
+    pub fn next_free(&self, keep_reserve: bool) -> Option<SegmentId> {
+        let reserve = if keep_reserve { self.reserve() } else { None };
+        let free = self.free.iter().copied().find(|segment| Some(*segment) != reserve);
+        let next = free.unwrap_or(self.beyond());
         (next.0 < self.geometry.max_segments()).then_some(next)
+    }
+
+    /// The last free segment that has its blocks.
+    pub fn reserve(&self) -> Option<SegmentId> {
+        self.free.iter().rev().copied().find(|segment| !self.entries[segment.0 as usize].punched)
+    }
+
+    /// Whether a segment that has its blocks is free beside the reserve.
+    pub fn next_is_ready(&self) -> bool {
+        self.free.iter().filter(|segment| !self.entries[segment.0 as usize].punched).count() > 1
+    }
+
+    /// The first segment behind all others.
+    pub fn beyond(&self) -> SegmentId {
+        SegmentId(self.entries.len() as u32)
+    }
+
+    /// Adds a free segment that has its blocks.
+    pub fn add_reserve(&mut self, segment: SegmentId) {
+        self.grow_to(segment);
+        self.entries[segment.0 as usize].punched = false;
     }
 
     /// Takes a segment for writing.
@@ -122,19 +154,22 @@ impl SegmentTable {
 
     /// Replay: the log says that this segment was written. What an earlier life left is gone by then.
     pub fn reopen(&mut self, segment: SegmentId, sequence: u64) {
+        self.resurrect(segment, sequence);
+        self.entries[segment.0 as usize].state = SegmentState::Open;
+    }
+
+    /// Replay: puts a free or waiting segment to use again, sealed.
+    fn resurrect(&mut self, segment: SegmentId, sequence: u64) {
         self.grow_to(segment);
-        match self.entry(segment).state {
-            SegmentState::Free => self.open(segment, sequence),
-            SegmentState::Quarantined => {
-                self.quarantine.retain(|q| q.segment != segment);
-                self.entries[segment.0 as usize].state = SegmentState::Free;
-                self.open(segment, sequence);
-            }
-            SegmentState::Open => {}
-            SegmentState::Sealed => {
-                self.entries[segment.0 as usize].state = SegmentState::Open;
-            }
+        let entry = &mut self.entries[segment.0 as usize];
+        match entry.state {
+            SegmentState::Open | SegmentState::Sealed => return,
+            SegmentState::Free => drop(self.free.remove(&segment)),
+            SegmentState::Quarantined => self.quarantine.retain(|q| q.segment != segment),
         }
+        let (birth, written) = (sequence, sequence);
+        *entry = SegmentEntry { state: SegmentState::Sealed, birth, written, punched: false, ..FREE };
+        self.used += 1;
     }
 
     /// Ends the writing; a segment in which nothing is live or staged is quarantined at once.
@@ -148,45 +183,44 @@ impl SegmentTable {
 
     /// Bytes were written and wait to be linked.
     pub fn stage(&mut self, address: PhysicalOffset, len: u32) {
-        let index = self.index(address);
-        self.entries[index].staged += len;
+        if let Some(entry) = self.entry_mut(address) {
+            entry.staged += len;
+        }
     }
 
     /// Staged bytes were linked by a published operation.
     pub fn publish(&mut self, address: PhysicalOffset, len: u32) {
-        let index = self.index(address);
-        let entry = &mut self.entries[index];
-        debug_assert!(entry.staged >= len, "segment {index}: {} staged, {len} published", entry.staged);
+        let Some(entry) = self.entry_mut(address) else { return };
+        debug_assert!(entry.staged >= len, "{address:?}: {} staged, {len} published", entry.staged);
         entry.staged = entry.staged.saturating_sub(len);
         entry.live += len;
         self.live_bytes += len as u64;
     }
 
     /// Replay: bytes were linked.
-    pub fn add_live(&mut self, address: PhysicalOffset, len: u32) {
+    pub fn add_live(&mut self, address: PhysicalOffset, len: u32, sequence: u64) {
         let (segment, _) = self.geometry.locate(address);
-        self.grow_to(segment);
-        self.entries[segment.0 as usize].live += len;
+        self.resurrect(segment, sequence);
+        let entry = &mut self.entries[segment.0 as usize];
+        entry.live = entry.live.saturating_add(len);
         self.live_bytes += len as u64;
     }
 
     /// Staged bytes will not be linked.
     pub fn unstage(&mut self, address: PhysicalOffset, len: u32, sequence: u64) {
-        let index = self.index(address);
-        let entry = &mut self.entries[index];
-        debug_assert!(entry.staged >= len, "segment {index}: {} staged, {len} given up", entry.staged);
+        let Some(entry) = self.entry_mut(address) else { return };
+        debug_assert!(entry.staged >= len, "{address:?}: {} staged, {len} given up", entry.staged);
         entry.staged = entry.staged.saturating_sub(len);
-        self.quarantine_if_empty(SegmentId(index as u32), sequence);
+        self.quarantine_if_empty(self.geometry.locate(address).0, sequence);
     }
 
     /// No published tree refers to these bytes any more, since operation `sequence`.
     pub fn release(&mut self, address: PhysicalOffset, len: u32, sequence: u64) {
-        let index = self.index(address);
-        let entry = &mut self.entries[index];
-        debug_assert!(entry.live >= len, "segment {index}: {} live, {len} released", entry.live);
+        let Some(entry) = self.entry_mut(address) else { return };
+        debug_assert!(entry.live >= len, "{address:?}: {} live, {len} released", entry.live);
         entry.live = entry.live.saturating_sub(len);
         self.live_bytes = self.live_bytes.saturating_sub(len as u64);
-        self.quarantine_if_empty(SegmentId(index as u32), sequence);
+        self.quarantine_if_empty(self.geometry.locate(address).0, sequence);
     }
 
     /// Frees what waits no longer. Returns how many segments that were.
@@ -234,8 +268,8 @@ impl SegmentTable {
         self.entries.len() as u32
     }
 
-    fn index(&self, address: PhysicalOffset) -> usize {
-        self.geometry.locate(address).0.0 as usize
+    fn entry_mut(&mut self, address: PhysicalOffset) -> Option<&mut SegmentEntry> {
+        self.entries.get_mut(self.geometry.locate(address).0.0 as usize)
     }
 
     fn grow_to(&mut self, segment: SegmentId) {
@@ -268,7 +302,7 @@ mod tests {
     #[test]
     fn a_segment_waits_for_durability_snapshots_and_readers() {
         let (geometry, mut table) = table();
-        let segment = table.next_free().unwrap();
+        let segment = table.next_free(false).unwrap();
         table.open(segment, 10);
         let address = geometry.address(segment, 0);
         table.stage(address, 100);
@@ -285,7 +319,7 @@ mod tests {
         snapshots.add(9);
         assert_eq!(table.settle(15, &snapshots, |_| true), 0, "a reader has it pinned");
         assert_eq!(table.settle(15, &snapshots, |_| false), 1, "snapshots from before and after do not hold it");
-        assert_eq!(table.next_free(), Some(segment));
+        assert_eq!(table.next_free(false), Some(segment));
     }
 
     #[test]

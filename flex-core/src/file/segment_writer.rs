@@ -7,13 +7,14 @@
 //! Under the space's lock, one thread at a time. Nothing is durable until `DATA` is synced.
 
 use super::geometry::{Geometry, SegmentId};
-use super::log_record::{BlockRun, Piece};
+use super::change::{Piece, Pieces};
+use super::log_record::BlockRun;
 use super::segment::{Segment, SegmentArray, SegmentSource};
 use super::segment_table::SegmentTable;
 use super::summary;
 use crate::codec::crc::crc32;
 use crate::io::fail_stop::FailStopFile;
-use crate::limits::{BLOCK_BYTES, DATA_CHUNK_BYTES, DATA_RESERVE_BYTES};
+use crate::limits::{BLOCK_BYTES, DATA_CHUNK_BYTES, DATA_RESERVE_BYTES, GC_MIN_SEGMENTS};
 use crate::{Error, ErrorKind, Result};
 use std::io::IoSlice;
 
@@ -123,7 +124,7 @@ impl SegmentWriter {
         sequence: u64,
         store: &DataStore,
         table: &mut SegmentTable,
-        pieces: &mut Vec<Piece>,
+        pieces: &mut Pieces,
     ) -> Result<()> {
         let first = pieces.len();
         while !bytes.is_empty() {
@@ -165,7 +166,7 @@ impl SegmentWriter {
         }
         let mut head = match self.heads[at] {
             Some(head) => head,
-            None => Self::open_segment(sequence, store, table)?,
+            None => Self::open_segment(temperature, sequence, store, table)?,
         };
         self.heads[at] = Some(head);
         let room = (geometry.data_bytes() - head.fill).min(geometry.max_extent_bytes());
@@ -183,8 +184,20 @@ impl SegmentWriter {
         Ok(Piece { address, len })
     }
 
-    fn open_segment(sequence: u64, store: &DataStore, table: &mut SegmentTable) -> Result<Head> {
-        let Some(segment) = table.next_free() else {
+    fn open_segment(
+        temperature: Temperature,
+        sequence: u64,
+        store: &DataStore,
+        table: &mut SegmentTable,
+    ) -> Result<Head> {
+        let keep_reserve = temperature == Temperature::New && table.used() >= GC_MIN_SEGMENTS;
+        if keep_reserve && table.reserve().is_none() {
+            let reserve = table.beyond();
+            let size = store.geometry.segment_bytes() as u64;
+            store.file.reserve(store.geometry.start_of(reserve), size)?;
+            table.add_reserve(reserve);
+        }
+        let Some(segment) = table.next_free(keep_reserve) else {
             return Err(Error::new(ErrorKind::NoSpace, "the space's 48-bit data addresses are used up"));
         };
         let mut head = Head { segment, fill: 0, handed: 0, reserved: 0 };

@@ -6,8 +6,9 @@
 //! What holds in every image, and is tested:
 //! 1. What was synced and not changed since is there.
 //! 2. A byte that differs from the durable one lies in a sector that a pending change touches, and the whole sector is as it
-//!    was after some prefix of the pending writes and punches of it.
-//! 3. The length is the durable one, or one that the file had since.
+//!    was after some prefix of the pending writes and punches of it (`TornLast` leaves one out), as far as the length goes.
+//! 3. The length is the durable one, or one that the file had since; a cut that counts for it has zeroed what it cut off.
+//!    A torn write may have extended the file over a part of what it wrote.
 //! 4. A directory's names are as after some prefix of its pending changes; a rename happens whole or not at all.
 //!
 //! Between files, and between contents, lengths and names, there is no order: the kernel writes back as it likes.
@@ -17,7 +18,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::inode::{Change, FileState, Inode, Pending, Usage};
-use super::names::{Dir, Entries, Names, Node};
+use super::names::{Dir, Entries, Names, Node, ROOT};
 use super::pages::{PAGE, Pages};
 
 /// What the device writes as a whole.
@@ -58,7 +59,8 @@ impl CrashKind {
 pub(super) fn image(names: &Names, seed: u64, kind: CrashKind, usage: &Arc<Usage>) -> Names {
     let mut chance = Chance(seed);
     let last_write = if kind == CrashKind::TornLast { last_write(names) } else { None };
-    let chosen: Vec<Entries> = names.dirs.iter().map(|dir| surviving_names(dir, kind, &mut chance)).collect();
+    let mut chosen: Vec<Entries> = names.dirs.iter().map(|dir| surviving_names(dir, kind, &mut chance)).collect();
+    empty_lost_dirs(&mut chosen);
     let mut inodes = Copied::new(usage);
     let dirs = chosen.iter().map(|entries| {
         let copy = |(name, node): (&std::ffi::OsString, &Node)| {
@@ -68,6 +70,20 @@ pub(super) fn image(names: &Names, seed: u64, kind: CrashKind, usage: &Arc<Usage
         Dir::durable(entries.iter().map(copy).collect())
     });
     Names { dirs: dirs.collect() }
+}
+
+/// Takes the names out of directories whose own name was lost, so that their files occupy nothing.
+fn empty_lost_dirs(chosen: &mut [Entries]) {
+    let mut found = vec![false; chosen.len()];
+    let mut queue = vec![ROOT];
+    while let Some(dir) = queue.pop() {
+        found[dir] = true;
+        queue.extend(chosen[dir].values().filter_map(|node| match node {
+            Node::Dir(dir) => Some(*dir),
+            Node::File(_) => None,
+        }));
+    }
+    chosen.iter_mut().zip(found).filter(|(_, found)| !found).for_each(|(entries, _)| entries.clear());
 }
 
 /// An independent file system in the same state, pending changes included.

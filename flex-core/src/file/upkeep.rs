@@ -1,0 +1,203 @@
+//! What a space does by itself: syncs, checkpoints, accounting for dropped subtrees, collection, giving blocks back.
+//!
+//! With `background` a thread of the space does it, and sleeps while nothing is dirty; otherwise the operation that made
+//! it due. The thread ends with `close`. Failures are latched or reported to the log callback; operations that
+//! already returned are not affected.
+
+use super::core::Due;
+use super::shared::Shared;
+use crate::limits;
+use crate::options::{Durability, LogLevel};
+use crate::tree::Released;
+use crate::{ErrorKind, Result};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const IDLE: Duration = Duration::from_secs(1);
+
+/// What the background thread waits for.
+pub struct Upkeep {
+    /// Something was written since the last timed sync.
+    dirty: AtomicBool,
+    /// Something is due.
+    due: AtomicBool,
+    stop: Mutex<bool>,
+    wake: Condvar,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Upkeep {
+    /// Without a thread.
+    pub fn new() -> Upkeep {
+        Upkeep {
+            dirty: AtomicBool::new(false),
+            due: AtomicBool::new(false),
+            stop: Mutex::new(false),
+            wake: Condvar::new(),
+            thread: Mutex::new(None),
+        }
+    }
+
+    /// An operation was made.
+    #[inline]
+    pub fn note(&self, due: Due) {
+        let newly_due = due.any() && !self.due.load(Ordering::Relaxed) && !self.due.swap(true, Ordering::AcqRel);
+        let newly_dirty = !self.dirty.load(Ordering::Relaxed) && !self.dirty.swap(true, Ordering::AcqRel);
+        if newly_due || newly_dirty {
+            let _stop = self.stop.lock();
+            self.wake.notify_one();
+        }
+    }
+
+    /// Starts the thread.
+    pub fn start(&self, shared: Arc<Shared>) -> Result<()> {
+        let thread = std::thread::Builder::new()
+            .name("flexfile-upkeep".into())
+            .spawn(move || run(&shared))
+            .map_err(|e| crate::Error::from_io("starting the upkeep thread", &e))?;
+        *self.thread.lock() = Some(thread);
+        Ok(())
+    }
+
+    /// Ends the thread and waits for it.
+    pub fn stop(&self) {
+        *self.stop.lock() = true;
+        self.wake.notify_all();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.thread().id() != std::thread::current().id()
+            && thread.join().is_err()
+        {
+            // The thread panicked; there is nothing of it to wait for.
+        }
+    }
+
+    /// Sleeps until there is something to do. Returns `None` to end, else whether the sleep ran out.
+    fn wait(&self, time: Duration) -> Option<bool> {
+        let mut stop = self.stop.lock();
+        if *stop {
+            return None;
+        }
+        let mut timed_out = false;
+        if !self.due.load(Ordering::Acquire) {
+            if self.dirty.load(Ordering::Acquire) {
+                timed_out = self.wake.wait_for(&mut stop, time).timed_out();
+            } else {
+                self.wake.wait(&mut stop);
+            }
+        }
+        self.due.store(false, Ordering::Release);
+        (!*stop).then_some(timed_out)
+    }
+}
+
+fn run(shared: &Arc<Shared>) {
+    let (time, every_time) = match shared.options.durability {
+        Durability::Interval(time) => (time, true),
+        _ => (IDLE, false),
+    };
+    let mut seen = 0;
+    while let Some(timed_out) = shared.upkeep.wait(time) {
+        shared.run_upkeep();
+        if timed_out {
+            let sequence = shared.core.lock().log.sequence();
+            if every_time || sequence == seen {
+                shared.upkeep.dirty.store(false, Ordering::Release);
+                shared.report("idle sync", shared.sync());
+                shared.report("giving space back", shared.give_back());
+            }
+            seen = shared.core.lock().log.sequence();
+        }
+    }
+}
+
+impl Shared {
+    /// Does what is due, until nothing is or something fails.
+    pub fn run_upkeep(self: &Arc<Self>) {
+        while !self.latch.is_poisoned() {
+            let due = self.core.lock().due();
+            let result = if due.checkpoint {
+                self.checkpoint()
+            } else if due.sync {
+                self.sync()
+            } else if due.reap {
+                self.reap().map(|_| ())
+            } else if due.gc {
+                self.collect(false).map(|_| ())
+            } else {
+                break;
+            };
+            if !self.report("upkeep", result) {
+                break;
+            }
+        }
+        self.report("giving space back", self.give_back());
+    }
+
+    fn report(&self, doing: &str, result: Result<()>) -> bool {
+        match result {
+            Ok(()) => true,
+            Err(error) => {
+                let level =
+                    if error.kind() == ErrorKind::NoSpace { LogLevel::Warning } else { LogLevel::Error };
+                self.say(level, &format!("{doing}: {error}"));
+                false
+            }
+        }
+    }
+
+    /// Accounts for one slice of a dropped subtree. Returns whether there was one.
+    ///
+    /// Not while a checkpoint runs: the subtree's nodes may be getting their pages.
+    pub fn reap(&self) -> Result<bool> {
+        let _no_checkpoint = self.checkpoint_lock.lock();
+        let Some((subtree, death)) = ({
+            let mut core = self.core.lock();
+            if core.checkpoint_running { None } else { core.drops.pop() }
+        }) else {
+            return Ok(false);
+        };
+        let mut released = Released::default();
+        let rest = subtree.take_apart(&self.pages, limits::REAP_SLICE_NODES, &mut released);
+        let mut core = self.core.lock();
+        core.absorb(released, death);
+        match rest {
+            Ok(Some(rest)) => core.drops.push((rest, death)),
+            Ok(None) => {}
+            Err(error) => {
+                // The space of what can't be read stays counted as live: nothing is lost but room.
+                self.say(LogLevel::Warning, &format!("the space of a removed range can't be accounted for: {error}"));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Frees what waits no longer, punches free segments out of `DATA` and cuts its free tail.
+    pub fn give_back(&self) -> Result<()> {
+        let punch = {
+            let mut core = self.core.lock();
+            core.settle(&self.data);
+            let snapshots = &core.snapshots;
+            self.pages.settle(snapshots);
+            core.table.to_punch(limits::RESERVE_SEGMENTS)
+        };
+        let size = self.data.geometry.segment_bytes() as u64;
+        for segment in punch {
+            // Under the lock: a free segment may be opened again at any time.
+            let mut core = self.core.lock();
+            if core.table.entry(segment).state == super::segment_table::SegmentState::Free {
+                self.data.file.punch_hole(self.data.geometry.start_of(segment), size)?;
+                core.table.note_punched(segment);
+            }
+        }
+        let mut core = self.core.lock();
+        let before = core.table.entries().len() as u64;
+        let after = core.table.trim(limits::RESERVE_SEGMENTS) as u64;
+        if after < before && self.data.file.len()? > after * size {
+            self.data.file.set_len(after * size)?;
+        }
+        Ok(())
+    }
+}

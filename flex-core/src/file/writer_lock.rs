@@ -1,0 +1,50 @@
+//! One writer of a file at a time: single operations for their duration, a group for its life.
+//!
+//! A thread that holds a group and needs a file that a group holds would wait for itself (or for another that may wait
+//! for it), so it is answered `Busy` instead.
+
+use crate::{Error, ErrorKind, Result};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::thread::ThreadId;
+
+/// The lock of one file.
+#[derive(Default)]
+pub struct WriterLock {
+    group: Mutex<Option<ThreadId>>,
+    free: Condvar,
+}
+
+/// Held by one operation.
+pub type OperationGuard<'a> = MutexGuard<'a, Option<ThreadId>>;
+
+impl WriterLock {
+    /// Waits until no group holds the file, and keeps others out until the guard is dropped.
+    /// `in_group`: whether this thread holds a group of the space.
+    pub fn lock(&self, in_group: impl Fn() -> bool) -> Result<OperationGuard<'_>> {
+        let mut group = self.group.lock();
+        while group.is_some() {
+            if in_group() {
+                return Err(Error::new(ErrorKind::Busy, "the file is held by a group, and this thread holds one too"));
+            }
+            self.free.wait(&mut group);
+        }
+        Ok(group)
+    }
+
+    /// Keeps others out, unless somebody is in already.
+    pub fn try_lock(&self) -> Option<OperationGuard<'_>> {
+        self.group.try_lock().filter(|group| group.is_none())
+    }
+
+    /// Hands the file to a group of this thread, until `release`.
+    pub fn hold(&self, in_group: impl Fn() -> bool) -> Result<()> {
+        *self.lock(in_group)? = Some(std::thread::current().id());
+        Ok(())
+    }
+
+    /// Ends what `hold` began.
+    pub fn release(&self) {
+        *self.group.lock() = None;
+        self.free.notify_all();
+    }
+}
