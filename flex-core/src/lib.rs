@@ -6,7 +6,11 @@
 pub mod address;
 pub mod codec;
 pub mod error;
+pub mod file;
 pub mod io;
+pub mod limits;
+pub mod options;
+pub mod stats;
 pub mod tree;
 
 pub use error::{Error, ErrorKind, Result};

@@ -126,12 +126,7 @@ impl Change {
 }
 
 /// Makes several changes as a whole: when one fails, the tree and `out` are as before.
-pub fn apply_all(
-    changes: &[Change],
-    tree: &mut FlexTree,
-    source: &dyn NodeSource,
-    out: &mut Released,
-) -> Result<()> {
+pub fn apply_all(changes: &[Change], tree: &mut FlexTree, source: &dyn NodeSource, out: &mut Released) -> Result<()> {
     let steps: usize = changes.iter().map(Change::steps).sum();
     if steps <= 1 || tree.is_resident() {
         // One step is atomic by itself, and nothing can fail where no page has to be loaded.

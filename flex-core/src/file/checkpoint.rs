@@ -141,7 +141,8 @@ impl Shared {
         self.account_for_drops(frozen);
         self.pages.rewind();
         let files = self.write_nodes(frozen)?;
-        let catalog = Catalog { files, segments: frozen.segments.clone(), open: frozen.open.clone(), ..Catalog::default() };
+        let catalog =
+            Catalog { files, segments: frozen.segments.clone(), open: frozen.open.clone(), ..Catalog::default() };
         let previous_catalog = self.write_catalog(frozen, &catalog)?;
         self.pages.file().sync_data()?;
         let generation = frozen.superblock.generation;

@@ -233,7 +233,8 @@ impl Shared {
         })?;
         let mut rewritten = 0;
         // A run that could lie in one extent more than it has to is left alone: the cut at a segment's end costs one.
-        for (start, run_len, _) in runs.into_iter().filter(|(_, len, extents)| *extents > len.div_ceil(max_extent) + 1) {
+        for (start, run_len, _) in runs.into_iter().filter(|(_, len, extents)| *extents > len.div_ceil(max_extent) + 1)
+        {
             let mut buf = vec![0; run_len as usize];
             ReadPlan::new(self, &file.tree.read(), start, run_len)?.read(&mut buf)?;
             let mut pieces = Pieces::new();

@@ -231,12 +231,7 @@ impl Group {
         if len == 0 { Ok(()) } else { self.apply(index, &[change]) }
     }
 
-    fn edit(
-        &mut self,
-        file: &FlexFile,
-        data: &[u8],
-        plan: impl FnOnce(u64, Pieces) -> Result<Changes>,
-    ) -> Result<()> {
+    fn edit(&mut self, file: &FlexFile, data: &[u8], plan: impl FnOnce(u64, Pieces) -> Result<Changes>) -> Result<()> {
         let bufs = [IoSlice::new(data)];
         let total = total_len(&bufs)?;
         let space = self.space.clone();

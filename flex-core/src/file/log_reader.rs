@@ -38,8 +38,6 @@ pub struct Batch<'a> {
     pub is_last: bool,
     /// Whether it was known to be durable.
     pub is_durable: bool,
-    /// Where it ends in the file.
-    pub end: u64,
 }
 
 impl<'a> LogReader<'a> {
@@ -81,11 +79,7 @@ impl<'a> LogReader<'a> {
     }
 
     /// Calls `each` with the batches in order, while it returns true. `all_durable`: a later log says so of this one.
-    pub fn for_each_batch(
-        &self,
-        all_durable: bool,
-        mut each: impl FnMut(Batch<'_>) -> Result<bool>,
-    ) -> Result<()> {
+    pub fn for_each_batch(&self, all_durable: bool, mut each: impl FnMut(Batch<'_>) -> Result<bool>) -> Result<()> {
         let mut operations = Vec::new();
         for frame in &self.frames {
             let payload = &self.bytes[frame.payload.clone()];
@@ -100,7 +94,6 @@ impl<'a> LogReader<'a> {
                 sequence: frame.sequence,
                 is_last,
                 is_durable: all_durable || frame.end as u64 <= self.durable,
-                end: frame.end as u64,
             };
             if !each(batch).map_err(|e| self.located(e, at))? {
                 break;

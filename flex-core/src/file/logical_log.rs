@@ -255,11 +255,6 @@ impl LogicalLog {
         }
     }
 
-    /// The log before this one is durable.
-    pub fn note_previous_durable(&mut self) {
-        self.previous_unsynced = false;
-    }
-
     /// Superblock `base` is durable; the header that is on disk learns it, so that the loss of that superblock shows.
     pub fn confirm_base(&mut self, base: u64) -> Result<Arc<FailStopFile>> {
         self.base = base;

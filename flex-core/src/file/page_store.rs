@@ -235,8 +235,7 @@ impl NodeSource for PageStore {
         let Some(payload) = bytes.get(PAYLOAD_AT..end) else {
             return Err(self.damaged(page, "its length is too large"));
         };
-        node_codec::decode(payload)
-            .map_err(|e| e.at_path(self.file.path()).at_offset(page.0 * PAGE_BYTES as u64))
+        node_codec::decode(payload).map_err(|e| e.at_path(self.file.path()).at_offset(page.0 * PAGE_BYTES as u64))
     }
 }
 
@@ -315,7 +314,7 @@ struct Waiting {
 
 impl PageAllocator {
     fn take(&mut self, page: u64, birth: u64) {
-        self.used.set(page);
+        self.used.mark(page);
         self.births.insert(PageId(page), birth);
     }
 
@@ -340,7 +339,7 @@ impl PageBitmap {
         let mut map = PageBitmap::default();
         map.extend(len.max(FIRST_PAGE));
         for page in 0..FIRST_PAGE {
-            map.set(page);
+            map.mark(page);
         }
         map
     }
@@ -352,7 +351,7 @@ impl PageBitmap {
         }
         let mut map = PageBitmap::new(len);
         for page in (FIRST_PAGE..len).filter(|page| bytes[(page / 8) as usize] >> (page % 8) & 1 == 1) {
-            map.set(page);
+            map.mark(page);
         }
         Ok(map)
     }
@@ -378,7 +377,8 @@ impl PageBitmap {
         self.words[(page / 64) as usize] >> (page % 64) & 1 == 1
     }
 
-    fn set(&mut self, page: u64) {
+    /// Makes a page used.
+    pub fn mark(&mut self, page: u64) {
         if !self.get(page) {
             self.words[(page / 64) as usize] |= 1 << (page % 64);
             self.count += 1;
@@ -442,7 +442,7 @@ mod tests {
     fn runs_and_single_pages_are_found() {
         let mut map = PageBitmap::new(200);
         for page in [2, 3, 7, 70, 130] {
-            map.set(page);
+            map.mark(page);
         }
         assert_eq!(map.find_free(0), Some(4));
         assert_eq!(map.find_free(70), Some(71));

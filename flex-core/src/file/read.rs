@@ -40,11 +40,6 @@ impl<'a> ReadPlan<'a> {
         Ok(plan)
     }
 
-    /// How many bytes it will give.
-    pub fn len(&self) -> u64 {
-        self.len
-    }
-
     fn push(&mut self, address: PhysicalOffset, len: u64) {
         if !address.is_hole() {
             self.shared.data.segment(self.segment_of(address)).pin();

@@ -309,7 +309,8 @@ impl<'a> Recovery<'a> {
         let blocks = tail.len() + run.checksums.len();
         let fits = tail.len() == run.first_block as usize && blocks <= self.data.geometry.data_blocks() as usize;
         if !fits || run.head as usize >= HEADS || segment.0 >= self.data.geometry.max_segments() {
-            let text = format!("log: block {} of segment {} follows block {}", run.first_block, run.segment, tail.len());
+            let text =
+                format!("log: block {} of segment {} follows block {}", run.first_block, run.segment, tail.len());
             return Err(Error::corruption(text));
         }
         tail.extend(run.checksums);
@@ -398,7 +399,8 @@ fn read_header(file: &FailStopFile, superblock: &Superblock, index: u64) -> Resu
     let mut bytes = vec![0; 512];
     let len = file.read_up_to_at(&mut bytes, 0)?;
     let header = LogHeader::decode(&bytes[..len]).map_err(|e| e.at_path(file.path()))?;
-    let damaged = |text: String| Error::corruption(format!("{}: {text}", LOG_NAMES[index as usize])).at_path(file.path());
+    let damaged =
+        |text: String| Error::corruption(format!("{}: {text}", LOG_NAMES[index as usize])).at_path(file.path());
     if header.space_id != superblock.space_id || header.generation % 2 != index {
         return Err(damaged("it belongs elsewhere".into()));
     }

@@ -191,6 +191,20 @@ impl Segment {
         Ok(())
     }
 
+    /// Reads a block and compares it with its checksum; returns its length, 0 for one that is only in memory.
+    pub fn verify_block(&self, id: SegmentId, block: u32, source: &SegmentSource<'_>) -> Result<u64> {
+        let offset = block * BLOCK_BYTES as u32;
+        let is_open = self.memory_from.load(Ordering::Acquire) != SEALED;
+        let completed = self.body.read().checksums.as_ref().map_or(u32::MAX, |known| known.len() as u32);
+        if is_open && block >= completed {
+            return Ok(0);
+        }
+        let mut bytes = vec![0; BLOCK_BYTES];
+        source.data.read_exact_at(&mut bytes, source.geometry.start_of(id) + offset as u64)?;
+        self.verify(id, block as usize, &bytes, source)?;
+        Ok(BLOCK_BYTES as u64)
+    }
+
     fn verify(&self, id: SegmentId, index: usize, block: &[u8], source: &SegmentSource<'_>) -> Result<()> {
         let at = source.geometry.start_of(id) + (index * BLOCK_BYTES) as u64;
         let damaged = |text: String| Error::corruption(text).at_path(source.data.path()).at_offset(at);

@@ -6,8 +6,8 @@
 //!
 //! Under the space's lock, one thread at a time. Nothing is durable until `DATA` is synced.
 
-use super::geometry::{Geometry, SegmentId};
 use super::change::{Piece, Pieces};
+use super::geometry::{Geometry, SegmentId};
 use super::log_record::BlockRun;
 use super::segment::{Segment, SegmentArray, SegmentSource};
 use super::segment_table::SegmentTable;
@@ -46,6 +46,13 @@ impl DataStore {
     /// The state of a segment.
     pub fn segment(&self, id: SegmentId) -> &Segment {
         self.segments.get(id)
+    }
+
+    /// Compares a block with its checksum, whether or not that was done before; returns its length. A block that is only
+    /// in memory yet has none to compare.
+    pub fn verify_block(&self, id: SegmentId, block: u32) -> Result<u64> {
+        let source = SegmentSource { data: &self.file, geometry: self.geometry, space_id: self.space_id };
+        self.segments.get(id).verify_block(id, block, &source)
     }
 
     /// Reads one piece of an extent.
@@ -171,7 +178,8 @@ impl SegmentWriter {
         self.heads[at] = Some(head);
         let room = (geometry.data_bytes() - head.fill).min(geometry.max_extent_bytes());
         let len = (bytes.len() as u64).min(room as u64) as u32;
-        reserve(&mut head, head.fill + len, store)?;
+        let end = head.fill + len;
+        reserve(&mut head, end, store)?;
         store.segment(head.segment).append(&bytes[..len as usize]);
         let address = geometry.address(head.segment, head.fill);
         head.fill += len;

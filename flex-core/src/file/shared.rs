@@ -10,8 +10,8 @@ use super::process::ForkGuard;
 use super::segment_writer::DataStore;
 use super::upkeep::Upkeep;
 use crate::address::PageId;
+use crate::io::DirLock;
 use crate::io::fail_stop::Latch;
-use crate::io::{DirLock, FileSystem};
 use crate::options::{Durability, LogLevel, SpaceOptions};
 use crate::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
@@ -22,8 +22,6 @@ use std::sync::Arc;
 pub struct Shared {
     /// The directory.
     pub path: PathBuf,
-    /// The disk.
-    pub fs: Arc<dyn FileSystem>,
     /// How it was opened.
     pub options: SpaceOptions,
     /// The first failed write or sync.
@@ -64,8 +62,6 @@ pub type Entered<'a> = RwLockReadGuard<'a, Gate>;
 pub struct Parts {
     /// The directory.
     pub path: PathBuf,
-    /// The disk.
-    pub fs: Arc<dyn FileSystem>,
     /// How it was opened.
     pub options: SpaceOptions,
     /// The latch that the files share.
@@ -89,7 +85,6 @@ impl Shared {
     pub fn new(parts: Parts) -> Shared {
         Shared {
             path: parts.path,
-            fs: parts.fs,
             options: parts.options,
             latch: parts.latch,
             data: parts.data,

@@ -31,7 +31,7 @@ use super::geometry::Geometry;
 use crate::address::PageId;
 use crate::codec::crc::crc32;
 use crate::limits::{BLOCK_BYTES, PAGE_BYTES};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind};
 
 /// The version of the format that this library writes, and the only one that it reads.
 pub const FORMAT_VERSION: u32 = 1;

@@ -140,8 +140,7 @@ impl Shared {
         match result {
             Ok(()) => true,
             Err(error) => {
-                let level =
-                    if error.kind() == ErrorKind::NoSpace { LogLevel::Warning } else { LogLevel::Error };
+                let level = if error.kind() == ErrorKind::NoSpace { LogLevel::Warning } else { LogLevel::Error };
                 self.say(level, &format!("{doing}: {error}"));
                 false
             }
