@@ -54,7 +54,10 @@ int main(int argc, char **argv)
     if (report == MAP_FAILED)
         text_need(NULL, "mmap");
 
-    int status = run_session(plan, argv[1], plan->edit_count / 2, report);
+    size_t half = plan->edit_count / 2; /* in the middle of a group, too, where there are some */
+    if (plan->edit_count > 2 * REPORT_GROUP)
+        half += REPORT_GROUP / 2 - half % REPORT_GROUP;
+    int status = run_session(plan, argv[1], half, report);
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
         fprintf(stderr, "the first process should have died by SIGKILL\n");
         return 1;

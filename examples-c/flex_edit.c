@@ -73,7 +73,7 @@ static void edit(flexspace *space, flexfile *file, const edit_plan *plan, size_t
             MUST(flexfile_sync(file));
     }
     MUST(flexfile_insert(file, 0, plan_first_line, strlen(plan_first_line)));
-    MUST(flexfile_sync(file));
+    MUST(flexfile_checkpoint(file)); /* so that the figures have the tree in them; sync would make it durable, too */
     report_edits(report, file, seconds() - start);
 }
 
