@@ -104,13 +104,15 @@ void report_table(const edit_plan *plan, const run_report *report, const plain_r
     print_bytes("edits", bytes);
     printf("space     %.1f MB on disk, %llu extents\n\n", MB(report->disk_bytes), (unsigned long long)report->extents);
     printf("%-34s %14s %26s\n", "", "FlexFile", "move and rewrite the rest");
-    printf("%-34s %14llu %15zu, a sample\n", "edits done", (unsigned long long)report->edits_done, plain->edits);
+    printf("%-34s %14llu %14zu, %s\n", "edits done", (unsigned long long)report->edits_done, plain->edits,
+           plain->edits < plan->edit_count ? "a sample" : "all");
     printf("%-34s %14.3f %26.3f\n", "seconds", report->edit_seconds, plain->seconds);
     printf("%-34s %14.0f %26.0f\n", "edits per second", 1 / flex_each, 1 / plain_each);
     printf("%-34s %14.0f %26.0f\n", "bytes written per edit", flex_bytes / (double)report->edits_done, plain_bytes);
-    printf("%-34s %14.1f %26.0f\n", "seconds for all edits", flex_each * all, plain_each * all);
-    printf("%-34s %14.1f %26.1f\n", "GB written for all edits", flex_bytes / 1e9, plain_bytes * all / 1e9);
-    printf("The last two lines of the right column are EXTRAPOLATED from the sample (edits spread evenly over the text);\n"
-           "the plain way was neither synced nor atomic. FlexFile: commits of %d edits, synced, one kill included.\n",
+    printf("%-34s %14.3f %26.3f\n", "seconds for all edits", flex_each * all, plain_each * all);
+    printf("%-34s %14.3f %26.3f\n", "GB written for all edits", flex_bytes / 1e9, plain_bytes * all / 1e9);
+    if (plain->edits < plan->edit_count)
+        printf("The last two figures on the right are EXTRAPOLATED from the sample: edits spread evenly over the text.\n");
+    printf("The plain way was neither synced nor atomic. FlexFile: commits of %d edits, synced, one kill included.\n",
            REPORT_GROUP);
 }
