@@ -29,7 +29,9 @@ static flexfile *open_with_options(const char *path, uint32_t flags) {
   flexfile_options *options = NULL;
   OK(flexfile_options_new(&options));
   OK(flexfile_options_set_flags(options, flags));
-  OK(flexfile_options_set_durability(options, FLEXFILE_DURABILITY_INTERVAL, 50));
+  if ((flags & FLEXFILE_OPEN_NO_BACKGROUND) == 0) {
+    OK(flexfile_options_set_durability(options, FLEXFILE_DURABILITY_INTERVAL, 50));
+  }
   OK(flexfile_options_set_segment_size(options, 65536));
   OK(flexfile_options_set_log(options, count_line, &log_lines));
   flexfile *file = NULL;
