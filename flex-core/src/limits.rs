@@ -12,8 +12,6 @@ pub const MAX_FILE_SIZE_BYTES: u64 = i64::MAX as u64;
 pub const MAX_NAME_BYTES: usize = 255;
 /// Largest number of bytes that one call writes or inserts.
 pub const MAX_WRITE_BYTES: u64 = 16 << 30;
-/// Longest annotation of a group.
-pub const MAX_ANNOTATION_BYTES: usize = 128 << 10;
 
 /// The unit of checksums and of padding in `DATA`.
 pub const BLOCK_BYTES: usize = if SMALL { 512 } else { 4096 };

@@ -229,7 +229,7 @@ mod tests {
         let mut bytes = sample().encode_without_pages();
         Catalog::encode_pages(&sample().pages, &mut bytes);
         assert_eq!(bytes[..11], [3, 1, 1, b'a', 1, 9, 77, 3, 1, 1, 3]);
-        let segments = bytes.len() - 4 - 12 - 13;
+        let segments = bytes.len() - 4 - 12 - 10;
         assert_eq!(bytes[segments..segments + 13], [3, 2, 100, 4, 5, 128, 1, 7, 4, 5, 1, 1, 2]);
         assert_eq!(bytes[bytes.len() - 4..], [20, 3, 0, 0]);
     }

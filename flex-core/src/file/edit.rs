@@ -95,7 +95,7 @@ pub fn commit_changes(
     let records: u64 = changes.iter().map(Change::record_bound).sum();
     let mut core = shared.core.lock();
     core.ensure_log_room(records, frees_space)?;
-    if !frees_space && core.operations % PAGE_RESERVE_EVERY == 0 {
+    if !frees_space && core.operations.is_multiple_of(PAGE_RESERVE_EVERY) {
         shared.pages.reserve(core.dirty_pages_bound() + core.catalog_pages + PAGE_RESERVE_EVERY)?;
     }
     let mut released = Released::default();

@@ -15,7 +15,6 @@ use super::shared::SpaceHandle;
 use super::view;
 use crate::address::Tag;
 use crate::codec::frame;
-use crate::limits::MAX_ANNOTATION_BYTES;
 use crate::tree::{FlexTree, Released};
 use crate::{Error, ErrorKind, Result};
 use std::io::IoSlice;
@@ -150,18 +149,6 @@ impl Group {
     pub fn set_tag(&mut self, file: &FlexFile, offset: u64, tag: Tag) -> Result<()> {
         check_range(offset, 1, self.size(file)?)?;
         self.change(file, 1, Change::SetTag { offset, tag })
-    }
-
-    /// Keeps bytes of the caller with the last change, in the log; at most 128 KiB.
-    pub fn annotate(&mut self, bytes: &[u8]) -> Result<()> {
-        let _entered = self.space.enter()?;
-        if bytes.len() > MAX_ANNOTATION_BYTES {
-            let text = format!("an annotation of {} bytes; the limit is {MAX_ANNOTATION_BYTES}", bytes.len());
-            return Err(Error::new(ErrorKind::TooBig, text));
-        }
-        self.check_records(bytes.len() as u64)?;
-        Record::Annotation(bytes).encode(&mut self.records);
-        Ok(())
     }
 
     /// A number that becomes the space's commit word with this commit, and is kept through reopening.

@@ -14,7 +14,7 @@
 //! | 8 | Rename | file, name length, name |
 //! | 9 | Remove | file |
 //! | 10 | CommitWord | word |
-//! | 11 | Annotation | length, bytes: of the caller, about the record before it |
+//! | 11 | Annotation | length, bytes: of the caller, about the record before it (not written yet; at most 128 KiB) |
 //! | 12 | Blocks | head, segment, first block, n, n x CRC-32 (4 bytes little-endian each) |
 //! | 13 | EndOfLog | the log goes on in the other file |
 //! | 14 | Batch | everything before this frame was handed over together |

@@ -350,9 +350,17 @@ impl PageBitmap {
             return Err(Error::corruption("catalog: the page map has the wrong length"));
         }
         let mut map = PageBitmap::new(len);
-        for page in (FIRST_PAGE..len).filter(|page| bytes[(page / 8) as usize] >> (page % 8) & 1 == 1) {
-            map.mark(page);
+        for (word, chunk) in map.words.iter_mut().zip(bytes.chunks(8)) {
+            let mut padded = [0; 8];
+            padded[..chunk.len()].copy_from_slice(chunk);
+            *word |= u64::from_le_bytes(padded);
         }
+        if !map.len.is_multiple_of(64)
+            && let Some(last) = map.words.last_mut()
+        {
+            *last &= (1 << (map.len % 64)) - 1;
+        }
+        map.count = map.words.iter().map(|word| word.count_ones() as u64).sum();
         Ok(map)
     }
 

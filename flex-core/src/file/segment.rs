@@ -128,12 +128,6 @@ impl Segment {
         self.body.write().checksums = Some(checksums);
     }
 
-    /// Forgets checksums: the next reader takes them from the summary.
-    #[cfg(test)]
-    pub fn forget_checksums(&self) {
-        self.body.write().checksums = None;
-    }
-
     /// Reads `buf.len()` bytes at `offset` of this segment, from memory or from disk; blocks are verified once.
     pub fn read(&self, id: SegmentId, offset: u32, buf: &mut [u8], source: &SegmentSource<'_>) -> Result<()> {
         let end = offset as u64 + buf.len() as u64;
@@ -170,7 +164,7 @@ impl Segment {
         }
         let span = (last + 1 - first) * BLOCK_BYTES;
         let mut scratch = Vec::new();
-        let whole_blocks = offset as usize % BLOCK_BYTES == 0 && buf.len() == span;
+        let whole_blocks = (offset as usize).is_multiple_of(BLOCK_BYTES) && buf.len() == span;
         let blocks = if whole_blocks {
             &mut *buf
         } else {
