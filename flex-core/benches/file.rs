@@ -23,6 +23,8 @@ use support::{Random, Report, number, target_dir};
 
 const BLOCK: usize = 4096;
 const INSERT_RANGE_LIMIT: Duration = Duration::from_secs(10);
+/// Just below what makes a checkpoint due, so that all of it has to be replayed.
+const KILLED_AFTER: u64 = 290_000;
 const COLD_RANDOM_READS: u64 = 10_000;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -312,6 +314,16 @@ fn build_extents(path: &Path, extents: u64) -> Result<()> {
     flex.space.close().map_err(other)
 }
 
+/// Adds 1 GiB to the space, so that its log may grow to its largest size before a checkpoint is due.
+fn add_ballast(path: &Path) -> Result<()> {
+    let flex = Flex::open(path)?;
+    let ballast = flex.space.create_file(b"ballast").map_err(other)?;
+    for _ in 0..1024 {
+        ballast.append(&vec![7; 1 << 20]).map_err(other)?;
+    }
+    flex.space.close().map_err(other)
+}
+
 fn time_open(path: &Path) -> Result<f64> {
     let start = Instant::now();
     let flex = Flex::open(path)?;
@@ -324,7 +336,7 @@ fn time_open(path: &Path) -> Result<f64> {
 fn die(path: &Path) -> Result<()> {
     let flex = Flex::open(path)?;
     let (mut random, size) = (Random(7), flex.file.size().map_err(other)?);
-    for i in 0..200_000 {
+    for i in 0..KILLED_AFTER {
         flex.file.insert(random.below(size + i), b"x").map_err(other)?;
     }
     flex.space.flush().map_err(other)?;
@@ -335,6 +347,7 @@ fn opening(dir: &Path, extents: u64, runs: u64, report: &mut Report) -> Result<(
     let (small, large) = (dir.join("small"), dir.join("large"));
     build_extents(&small, extents / 100)?;
     build_extents(&large, extents)?;
+    add_ballast(&large)?;
     for _ in 0..runs.max(3) {
         report.add("open_clean_100k", "flexfile", "ms", "ms", time_open(&small)?);
         report.add("open_clean_10m", "flexfile", "ms", "ms", time_open(&large)?);

@@ -102,13 +102,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes a state that `open` recovered.
-    pub fn checkpoint_recovered(&self, open: Vec<OpenSegment>) -> Result<()> {
+    /// Freezes a state that `open` recovered, for the next checkpoint to write: the log goes on behind it already.
+    pub fn freeze_recovered(&self, open: Vec<OpenSegment>) {
         let mut slot = self.checkpoint_lock.lock();
-        let frozen = self.core.lock().freeze(self.static_superblock()).with_open(open);
-        self.write_frozen(slot.insert(frozen))?;
-        *slot = None;
-        Ok(())
+        let mut core = self.core.lock();
+        core.checkpoint_pending = true;
+        *slot = Some(core.freeze(self.static_superblock()).with_open(open));
     }
 
     fn static_superblock(&self) -> Superblock {
@@ -236,6 +235,7 @@ impl Shared {
         let header = {
             let mut core = self.core.lock();
             core.superblock_generation = frozen.superblock.generation;
+            core.checkpoint_pending = false;
             core.resolve_superseded();
             let death = frozen.superblock.sequence;
             self.pages.free(&frozen.dying, death, &core.snapshots);

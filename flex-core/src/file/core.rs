@@ -81,6 +81,8 @@ pub struct Core {
     pub epoch: u32,
     /// Whether a frozen state is being written.
     pub checkpoint_running: bool,
+    /// Whether a frozen state waits that `open` recovered.
+    pub checkpoint_pending: bool,
     /// The last operation known to be durable.
     pub durable_sequence: u64,
     /// The superblock that is durable.
@@ -199,8 +201,9 @@ impl Core {
         Due {
             sync: self.log.unsynced() >= limits::LOG_UNSYNCED_BYTES
                 || self.writer.unsynced_bytes() >= limits::DATA_UNSYNCED_BYTES,
-            checkpoint: !self.checkpoint_running
-                && (self.log.len() >= log_limit || self.operations >= limits::MAX_REPLAY_OPERATIONS),
+            checkpoint: self.checkpoint_pending
+                || (!self.checkpoint_running
+                    && (self.log.len() >= log_limit || self.operations >= limits::MAX_REPLAY_OPERATIONS)),
             reap: !self.drops.is_empty() && !self.checkpoint_running,
             gc: self.collection_is_due(),
         }

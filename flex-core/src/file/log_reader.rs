@@ -38,6 +38,8 @@ pub struct Batch<'a> {
     pub is_last: bool,
     /// Whether it was known to be durable.
     pub is_durable: bool,
+    /// Where it ends in the file.
+    pub end: u64,
 }
 
 impl<'a> LogReader<'a> {
@@ -73,6 +75,11 @@ impl<'a> LogReader<'a> {
         self.durable > 0
     }
 
+    /// The largest durable offset that a frame names.
+    pub fn durable(&self) -> u64 {
+        self.durable
+    }
+
     /// The sequence number of the first frame.
     pub fn first_sequence(&self) -> Option<u64> {
         self.frames.first().map(|frame| frame.sequence)
@@ -94,6 +101,7 @@ impl<'a> LogReader<'a> {
                 sequence: frame.sequence,
                 is_last,
                 is_durable: all_durable || frame.end as u64 <= self.durable,
+                end: frame.end as u64,
             };
             if !each(batch).map_err(|e| self.located(e, at))? {
                 break;

@@ -112,13 +112,15 @@ pub struct LogicalLog {
 }
 
 impl LogicalLog {
-    /// The log `generation`, not begun, after operation `sequence`; superblock `base` is durable.
+    /// The log `generation`, not begun, after operation `sequence`; superblock `base` is durable. `follows_log`: the log
+    /// before it holds operations that the superblock lacks.
     pub fn new(
         files: [Arc<FailStopFile>; 2],
         space_id: [u8; 16],
         generation: u64,
         base: u64,
         sequence: u64,
+        follows_log: bool,
     ) -> Result<LogicalLog> {
         let reserved = [files[0].len()?, files[1].len()?];
         Ok(LogicalLog {
@@ -132,7 +134,7 @@ impl LogicalLog {
             buffer: Vec::new(),
             handed: FRAMES_START,
             durable: 0,
-            previous_unsynced: false,
+            previous_unsynced: follows_log,
             sequence,
             handed_sequence: sequence,
             bytes_written: 0,

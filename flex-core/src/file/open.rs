@@ -8,7 +8,7 @@ use super::core::{Core, Counters};
 use super::geometry::Geometry;
 use super::logical_log::{FRAMES_START, LOG_NAMES, LogHeader, LogicalLog};
 use super::page_store::{PageBitmap, PageStore};
-use super::recovery::{self, Recovery};
+use super::recovery::{self, CheckpointNeed, Recovery};
 use super::segment::SegmentArray;
 use super::segment_table::SegmentTable;
 use super::segment_writer::{DataStore, SegmentWriter};
@@ -198,17 +198,23 @@ fn recover(fs: &dyn FileSystem, path: &Path, options: &SpaceOptions, lock: Box<d
     let pages = PageStore::new(tree, space_id, catalog.pages.clone());
 
     let mut recovery = Recovery::new(&superblock, catalog, &data, &pages);
-    let replayed = recovery.replay(&superblock, &logs)?;
+    let replayed = recovery.replay(&superblock, &logs, options.read_only)?;
     let open_segments = recovery.finish_segments(options.read_only)?;
     let state = recovery.into_state()?;
 
-    let log = LogicalLog::new(logs, space_id, replayed.next_generation, superblock.generation, state.sequence)?;
+    let follows = replayed.checkpoint == CheckpointNeed::Soon;
+    let (generation, base) = (replayed.next_generation, superblock.generation);
+    let log = LogicalLog::new(logs, space_id, generation, base, state.sequence, follows)?;
     let mut core = new_core(log, state.table);
     core.commit_word = state.commit_word;
     core.next_file_id = state.next_file_id;
     core.released_pages = state.released_pages;
     core.drops = state.drops;
-    core.durable_sequence = state.sequence;
+    // What the log held may be in the kernel only, as after a kill: nothing is known of it before the next sync.
+    core.durable_sequence = if follows { superblock.sequence } else { state.sequence };
+    if follows {
+        core.writer.expect_unsynced();
+    }
     core.superblock_generation = superblock.generation;
     core.files = state.files.into_iter().map(|(id, file)| (file.name, Arc::new(file_state(id, file.tree)))).collect();
     for open in &open_segments {
@@ -218,9 +224,14 @@ fn recover(fs: &dyn FileSystem, path: &Path, options: &SpaceOptions, lock: Box<d
     let hash_seed = superblock.hash_seed;
     let (path, options) = (path.to_path_buf(), options.clone());
     let shared = Shared::new(Parts { path, options, latch, data, pages, core, catalog_run, hash_seed, lock });
-    if replayed.needs_checkpoint && !shared.options.read_only {
-        shared.say(LogLevel::Info, "the space was not closed; its log was replayed");
-        shared.checkpoint_recovered(open_segments)?;
+    if replayed.checkpoint != CheckpointNeed::None {
+        shared.say(LogLevel::Info, &format!("the space was not closed; {} operations were replayed", state.operations));
+        if !shared.options.read_only {
+            shared.freeze_recovered(open_segments);
+        }
+    }
+    if replayed.checkpoint == CheckpointNeed::First && !shared.options.read_only {
+        shared.checkpoint()?;
     }
     Ok(shared)
 }
@@ -239,6 +250,7 @@ fn new_core(log: LogicalLog, table: SegmentTable) -> Core {
         drops: Vec::new(),
         epoch: 0,
         checkpoint_running: false,
+        checkpoint_pending: false,
         durable_sequence: 0,
         superblock_generation: 0,
         operations: 0,

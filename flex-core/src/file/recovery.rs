@@ -5,17 +5,20 @@
 //! 2. The catalog of g gives files (roots only: trees load when they are used), segments and pages.
 //! 3. The log that g names is replayed, and the one behind it if g's was read to its end. Replay changes trees and
 //!    accounts; it reads `DATA` only to verify what was not known to be durable.
-//! 4. Segments that the log wrote get their summaries (again), and a new superblock is written, so that the log goes on
-//!    under another generation: nothing behind the last believed batch can be read as its continuation.
+//! 4. Segments that the log wrote get their summaries (again). An `EndOfLog` frame behind the last believed batch ends the
+//!    log, and it goes on under the next generation in the other file: nothing that lies behind can be read as its
+//!    continuation. A checkpoint of the recovered state follows in the background. Where both log files are in use
+//!    already, the checkpoint comes first, because the next generation lies in one of them.
 //!
-//! A crash at any point of this leaves g and its logs as they were; a second recovery does the same.
+//! A crash at any point of this leaves g and its logs as they were, up to the believed end; a second recovery finds the
+//! same state.
 
 use super::catalog::Catalog;
 use super::change::apply_all;
 use super::geometry::SegmentId;
 use super::log_reader::{Batch, LogReader};
 use super::log_record::{BlockRun, FileId, Record};
-use super::logical_log::{LOG_NAMES, LogHeader};
+use super::logical_log::{FRAMES_START, LOG_ID, LOG_NAMES, LogHeader};
 use super::page_store::PageStore;
 use super::segment_table::{SegmentState, SegmentTable};
 use super::segment_writer::{DataStore, HEADS, OpenSegment, write_summary};
@@ -23,6 +26,7 @@ use super::snapshots::SnapshotList;
 use super::superblock::{Slot, Superblock};
 use crate::address::PageId;
 use crate::codec::crc::crc32;
+use crate::codec::frame::{self, FrameSalt};
 use crate::codec::reader::Reader;
 use crate::io::fail_stop::FailStopFile;
 use crate::limits::{BLOCK_BYTES, PAGE_BYTES};
@@ -91,6 +95,8 @@ pub struct Recovery<'a> {
     table: SegmentTable,
     /// The last operation.
     sequence: u64,
+    /// Operations replayed.
+    operations: u64,
     /// The last commit word.
     commit_word: u64,
     /// The id of the next new file.
@@ -112,12 +118,36 @@ pub struct RecoveredFile {
     pub tree: FlexTree,
 }
 
+/// Where the believed part of a log ends.
+struct ReplayEnd {
+    /// With the frame from where the other file goes on.
+    complete: bool,
+    offset: u64,
+}
+
+impl Default for ReplayEnd {
+    fn default() -> ReplayEnd {
+        ReplayEnd { complete: false, offset: FRAMES_START }
+    }
+}
+
 /// What the logs said.
 pub struct Replayed {
     /// The generation that the log goes on with.
     pub next_generation: u64,
-    /// Whether a new superblock has to be written before it does.
-    pub needs_checkpoint: bool,
+    /// What has to be written, and when.
+    pub checkpoint: CheckpointNeed,
+}
+
+/// What a recovery asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CheckpointNeed {
+    /// The logs held nothing.
+    None,
+    /// A checkpoint of the recovered state, some time soon.
+    Soon,
+    /// A checkpoint before the log goes on.
+    First,
 }
 
 impl<'a> Recovery<'a> {
@@ -140,6 +170,7 @@ impl<'a> Recovery<'a> {
             files,
             table: SegmentTable::new(data.geometry, catalog.segments),
             sequence: superblock.sequence,
+            operations: 0,
             commit_word: superblock.commit_word,
             next_file_id: superblock.next_file_id,
             released_pages: Vec::new(),
@@ -150,7 +181,12 @@ impl<'a> Recovery<'a> {
     }
 
     /// Replays what the logs hold behind the superblock.
-    pub fn replay(&mut self, superblock: &Superblock, files: &[Arc<FailStopFile>; 2]) -> Result<Replayed> {
+    pub fn replay(
+        &mut self,
+        superblock: &Superblock,
+        files: &[Arc<FailStopFile>; 2],
+        read_only: bool,
+    ) -> Result<Replayed> {
         let headers = [read_header(&files[0], superblock, 0)?, read_header(&files[1], superblock, 1)?];
         let generation = superblock.log_generation;
         let (this, next) = ((generation % 2) as usize, ((generation + 1) % 2) as usize);
@@ -163,45 +199,60 @@ impl<'a> Recovery<'a> {
             second = Some(LogReader::open(&files[next], &headers[next])?);
         }
         let second_is_durable = second.as_ref().is_some_and(LogReader::names_durable);
-        let mut complete = false;
+        let mut end = ReplayEnd::default();
         if let Some(log) = &first {
-            complete = self.replay_log(log, second_is_durable)?;
+            end = self.replay_log(log, second_is_durable)?;
         }
-        match &second {
-            Some(log) if complete => {
-                self.replay_log(log, false)?;
+        let Some(second) = second else {
+            let Some(log) = first else {
+                return Ok(Replayed { next_generation: generation, checkpoint: CheckpointNeed::None });
+            };
+            if !end.complete && !read_only {
+                self.end_log(&files[this], &headers[this], end.offset, log.durable())?;
             }
-            Some(_) if second_is_durable => {
-                let text = format!("log generation {generation} is incomplete, but generation {newest} follows it");
-                return Err(Error::corruption(text).at_path(files[this].path()));
-            }
-            _ => {}
+            return Ok(Replayed { next_generation: generation + 1, checkpoint: CheckpointNeed::Soon });
+        };
+        if end.complete {
+            self.replay_log(&second, false)?;
+        } else if second_is_durable {
+            let text = format!("log generation {generation} is incomplete, but generation {newest} follows it");
+            return Err(Error::corruption(text).at_path(files[this].path()));
         }
-        let begun = first.is_some() || second.is_some();
-        let next_generation = if begun { newest + 1 } else { generation };
-        Ok(Replayed { next_generation, needs_checkpoint: begun })
+        Ok(Replayed { next_generation: newest + 1, checkpoint: CheckpointNeed::First })
     }
 
-    /// Returns whether the log was read to its end, from where the other one goes on.
-    fn replay_log(&mut self, log: &LogReader<'_>, all_durable: bool) -> Result<bool> {
+    /// Writes the frame that ends a log behind its last believed batch.
+    fn end_log(&mut self, file: &FailStopFile, header: &LogHeader, at: u64, durable: u64) -> Result<()> {
+        let salt = FrameSalt::new(header.space_id, LOG_ID, header.generation);
+        let mut bytes = Vec::new();
+        let start = frame::begin(&mut bytes);
+        Record::EndOfLog.encode(&mut bytes);
+        frame::finish(&mut bytes, start, &salt, self.sequence + 1, durable)?;
+        file.write_at(&bytes, at)?;
+        self.sequence += 1;
+        Ok(())
+    }
+
+    fn replay_log(&mut self, log: &LogReader<'_>, all_durable: bool) -> Result<ReplayEnd> {
+        let mut end = ReplayEnd::default();
         match log.first_sequence() {
-            None => return Ok(false),
+            None => return Ok(end),
             Some(first) if first != self.sequence + 1 => {
                 let text = format!("log begins with operation {first} instead of {}", self.sequence + 1);
                 return Err(Error::corruption(text));
             }
             Some(_) => {}
         }
-        let mut complete = false;
         log.for_each_batch(all_durable, |batch| {
             if !batch.is_durable && !self.verify(&batch.blocks)? {
                 return Ok(false);
             }
-            complete = batch.is_last;
+            end = ReplayEnd { complete: batch.is_last, offset: batch.end };
+            self.operations += batch.operations.len() as u64;
             self.apply_batch(batch)?;
-            Ok(!complete)
+            Ok(!end.complete)
         })?;
-        Ok(complete)
+        Ok(end)
     }
 
     /// Whether the blocks have their checksums in `DATA`.
@@ -357,6 +408,7 @@ impl<'a> Recovery<'a> {
             files: self.files.into_iter().collect(),
             table: self.table,
             sequence: self.sequence,
+            operations: self.operations,
             commit_word: self.commit_word,
             next_file_id: self.next_file_id,
             released_pages: self.released_pages,
@@ -373,6 +425,8 @@ pub struct RecoveredState {
     pub table: SegmentTable,
     /// The last operation.
     pub sequence: u64,
+    /// Operations replayed.
+    pub operations: u64,
     /// The last commit word.
     pub commit_word: u64,
     /// The id of the next new file.

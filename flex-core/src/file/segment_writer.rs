@@ -118,6 +118,11 @@ impl SegmentWriter {
         self.unsynced_bytes
     }
 
+    /// Makes the next sync include `DATA`, whatever is written till then.
+    pub fn expect_unsynced(&mut self) {
+        self.unsynced_bytes = self.unsynced_bytes.max(1);
+    }
+
     /// A sync of `DATA` began after these many bytes had waited.
     pub fn note_synced(&mut self, bytes: u64) {
         self.unsynced_bytes = self.unsynced_bytes.saturating_sub(bytes);

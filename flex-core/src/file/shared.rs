@@ -226,8 +226,9 @@ impl Shared {
     fn write_everything(&self) -> Result<()> {
         self.latch.check()?;
         let unchanged = {
+            let pending = self.checkpoint_lock.lock();
             let core = self.core.lock();
-            core.log.len() == 0 && core.drops.is_empty() && self.checkpoint_lock.lock().is_none()
+            core.log.len() == 0 && core.drops.is_empty() && pending.is_none()
         };
         if unchanged {
             return Ok(());

@@ -55,6 +55,7 @@ impl FlexSpace {
         let handle = Arc::new(SpaceHandle(shared));
         if options.background && !options.read_only {
             handle.upkeep.start(handle.0.clone())?;
+            handle.upkeep.note(handle.core.lock().due());
         }
         Ok(FlexSpace { handle })
     }
