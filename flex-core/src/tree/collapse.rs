@@ -121,8 +121,15 @@ fn keep_head(mut entry: Entry, level: u32, len: u64, edit: &mut Edit<'_>) -> Vec
     for child in keep_head(last, level - 1, rest, edit) {
         node.push(child);
     }
+    fix_edge(node, node.len() - 1, edit);
     entry.refresh();
     vec![entry]
+}
+
+/// Helps a child that was cut, which needs no more room than there was.
+fn fix_edge(node: &mut Internal, i: usize, edit: &mut Edit<'_>) {
+    let replaced = fix_child(node, i, edit);
+    debug_assert!(replaced.is_empty());
 }
 
 /// Cuts a child off before its last `len` bytes, otherwise as [`keep_head`].
@@ -147,6 +154,7 @@ fn keep_tail(mut entry: Entry, level: u32, len: u64, edit: &mut Edit<'_>) -> Vec
     for child in keep_tail(first, level - 1, rest, edit).into_iter().rev() {
         node.insert(0, child);
     }
+    fix_edge(node, 0, edit);
     entry.refresh();
     vec![entry]
 }

@@ -81,18 +81,11 @@ impl Edit<'_> {
     }
 }
 
-/// Leaves and holes that hold these extents. `append` keeps the first leaf full where two are needed.
+/// Leaves and holes that hold these extents, which are coalesced. `append` keeps the first leaf full where two are needed.
 pub(super) fn children_of(pieces: &[Piece], append: bool, epoch: u32) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut run: Vec<Piece> = Vec::with_capacity(pieces.len() + 1);
     for &piece in pieces {
-        let mut piece = piece;
-        if piece.address().is_hole() && piece.len >= BIG_HOLE && piece.tag().is_some() {
-            // A link carries no tag: the tagged byte stays in a leaf.
-            let rest = piece.cut(BIG_HOLE - 1);
-            run.push(piece);
-            piece = rest;
-        }
         if piece.address().is_hole() && piece.len >= BIG_HOLE {
             push_leaves(&run, append, epoch, &mut entries);
             run.clear();

@@ -66,8 +66,7 @@ pub(super) fn mergeable(left_len: u64, left: u64, right_len: u64, right: u64, li
     }
     let (from, to) = (address_of(left), address_of(right));
     if from.is_hole() {
-        // A tagged hole stays in its leaf, so it may not grow to the length that makes a link.
-        return to.is_hole() && (!tag_of(left).is_some() || left_len + right_len < BIG_HOLE);
+        return to.is_hole() && !tag_of(left).is_some();
     }
     from.0 + left_len == to.0 && left_len + right_len <= u64::from(limits.max_extent_len)
 }
@@ -125,8 +124,15 @@ pub(super) fn cut_pieces(pieces: &mut Vec<Piece>, at: u64) -> usize {
     pieces.len()
 }
 
-/// Merges every pair of neighbours that may be one extent.
+/// Merges every pair of neighbours that may be one extent, and cuts a hole with a tag behind its first byte: so every
+/// other hole can become a link, and no cut through a hole leaves a piece that could merge with something.
 pub(super) fn coalesce(pieces: &mut Vec<Piece>, limits: &TreeLimits) {
+    for i in (0..pieces.len()).rev() {
+        if pieces[i].tag().is_some() && pieces[i].address().is_hole() && pieces[i].len > 1 {
+            let rest = pieces[i].cut(1);
+            pieces.insert(i + 1, rest);
+        }
+    }
     pieces.dedup_by(|right, left| {
         let merge = mergeable(left.len, left.packed, right.len, right.packed, limits);
         if merge {

@@ -140,6 +140,7 @@ impl Check<'_> {
             if address.is_hole() {
                 self.report.holes += 1;
                 demand(len < BIG_HOLE, 4, "a long hole in a leaf")?;
+                demand(len == 1 || !tag_of(packed).is_some(), 4, "a tagged hole of more than its byte")?;
             } else {
                 self.report.mapped_bytes += len;
                 let fits = address.0 + len <= PhysicalOffset::HOLE.0;

@@ -233,8 +233,12 @@ impl Leaf {
         i + 1 < self.len() && mergeable(len, packed, self.extent_len(i + 1), self.packed[i + 1], limits)
     }
 
-    /// Whether a hole may be inserted in place: not where a hole could grow into a link of its own.
+    /// Whether a hole may be inserted in place: not where a hole could grow into a link of its own, and not one that has
+    /// to be cut behind its tag.
     fn takes_hole(&self, at: u64, new: Piece) -> bool {
+        if new.tag().is_some() && new.len > 1 {
+            return false;
+        }
         let near = if at < self.span() { self.extent_len(self.find(at)) } else { 0 };
         let before = if at > 0 { self.extent_len(self.find(at - 1)) } else { 0 };
         new.len + near + before < BIG_HOLE

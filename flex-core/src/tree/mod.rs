@@ -14,7 +14,8 @@
 //!    the child's own. No extent is empty.
 //! 3. Extent counts and has-tag bits in a parent are what the child says.
 //! 4. A mapped extent is at most `max_extent_len` long and ends below the largest physical offset; a hole in a leaf is
-//!    shorter than `BIG_HOLE`, a hole that is a link at least as long and without a tag.
+//!    shorter than `BIG_HOLE`, and one byte long if it has a tag; a hole that is a link is at least as long as
+//!    `BIG_HOLE` and has no tag.
 //! 5. Neighbours in one leaf that could be one extent are one. Neighbours in two leaves may be left apart.
 //! 6. A leaf's span is below 2^32, the tree's at most 2^63 - 1.
 //! 7. Unused offsets are padding (the search relies on it).

@@ -178,7 +178,8 @@ fn decode_leaf(bytes: &[u8], n: usize, span: u64) -> Result<NodeImage> {
             return Err(damaged("has extents out of order"));
         }
         let (len, address) = (to - from, address_of(packed));
-        if if address.is_hole() { len >= BIG_HOLE } else { address.0 + len > PhysicalOffset::HOLE.0 } {
+        let longest_hole = if tag_of(packed).is_some() { 1 } else { BIG_HOLE - 1 };
+        if if address.is_hole() { len > longest_hole } else { address.0 + len > PhysicalOffset::HOLE.0 } {
             return Err(damaged("has an extent that is too long"));
         }
         pieces.push(Piece::new(len, address, tag_of(packed)));

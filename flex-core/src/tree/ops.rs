@@ -46,7 +46,9 @@ impl LeafEdit for Replace {
     fn in_place(&mut self, leaf: &mut Leaf, at: u64, edit: &mut Edit<'_>) -> bool {
         let i = leaf.find(at);
         let old = leaf.extent(i, 0);
-        if old.offset != at || old.len != self.len || (self.address.is_hole() && self.len >= BIG_HOLE) {
+        // A hole may have to become a link, or be cut behind its tag.
+        let hole_moves = self.address.is_hole() && (self.len >= BIG_HOLE || (old.tag.is_some() && self.len > 1));
+        if old.offset != at || old.len != self.len || hole_moves {
             return false;
         }
         leaf.set_address(i, self.address);
@@ -88,7 +90,8 @@ impl LeafEdit for SetTag {
 
     fn in_place(&mut self, leaf: &mut Leaf, at: u64, edit: &mut Edit<'_>) -> bool {
         let i = leaf.find(at);
-        if leaf.start(i) != at {
+        let extent = leaf.extent(i, 0);
+        if extent.offset != at || (extent.is_hole() && extent.len > 1) {
             return false;
         }
         let old = leaf.tag(i);

@@ -55,27 +55,41 @@ fn combine_leaves(left: Entry, right: Entry, edit: &mut Edit<'_>) -> Vec<Entry> 
 
 fn combine_internals(mut left: Entry, mut right: Entry, level: u32, edit: &mut Edit<'_>) -> Vec<Entry> {
     let mut children = edit.own_internal(&mut left.link).take_all();
+    let seam = children.len();
     children.extend(edit.own_internal(&mut right.link).take_all());
+    // A child that was underfull for want of siblings has some now.
+    fix_entries(&mut children, seam, level - 1, edit);
     nodes_of(level, children, false, edit.epoch)
+}
+
+/// The left one of the two neighbours that are to be combined to help entry `i` of `n`.
+fn partner(i: usize, n: usize, in_memory: impl Fn(usize) -> bool) -> Option<usize> {
+    if i > 0 && in_memory(i - 1) {
+        Some(i - 1)
+    } else if i + 1 < n && in_memory(i + 1) {
+        Some(i)
+    } else {
+        None
+    }
 }
 
 /// Helps child `i` of `node` if it is underfull. Returns what replaces the node where it had to be split.
 pub(super) fn fix_child(node: &mut Internal, i: usize, edit: &mut Edit<'_>) -> Vec<Entry> {
-    if i >= node.len() || !node.link(i).node().is_some_and(Node::is_underfull) {
-        return Vec::new();
+    let mut i = i;
+    // Again, if two that were merged are still too few.
+    while i < node.len() && node.link(i).node().is_some_and(Node::is_underfull) {
+        let Some(first) = partner(i, node.len(), |k| node.link(k).node().is_some()) else { break };
+        let level = node.level() - 1;
+        let (left, right) = (node.remove(first), node.remove(first));
+        let entries = combine(left, right, level, edit);
+        let merged = entries.len() == 1;
+        let replaced = node.put_before(first, entries, false, edit.epoch);
+        if !merged || !replaced.is_empty() {
+            return replaced;
+        }
+        i = first;
     }
-    let in_memory = |k: usize| node.link(k).node().is_some();
-    let first = if i > 0 && in_memory(i - 1) {
-        i - 1
-    } else if i + 1 < node.len() && in_memory(i + 1) {
-        i
-    } else {
-        return Vec::new();
-    };
-    let level = node.level() - 1;
-    let (left, right) = (node.remove(first), node.remove(first));
-    let entries = combine(left, right, level, edit);
-    node.put_before(first, entries, false, edit.epoch)
+    Vec::new()
 }
 
 /// Replaces child `i` of `node` by `entries` and helps those that are underfull. Returns what replaces the node where it
@@ -100,20 +114,19 @@ pub(super) fn put_fixed(
 
 /// Helps the entries of a list around `at` (children of `level`) that are underfull.
 fn fix_entries(entries: &mut Vec<Entry>, at: usize, level: u32, edit: &mut Edit<'_>) {
-    for i in (at.saturating_sub(1)..(at + 2).min(entries.len())).rev() {
-        if i >= entries.len() || !entries[i].is_underfull() {
-            continue;
+    for i in (at.saturating_sub(1)..at + 2).rev() {
+        let mut i = i;
+        while i < entries.len() && entries[i].is_underfull() {
+            let Some(first) = partner(i, entries.len(), |k| entries[k].link.node().is_some()) else { break };
+            let (left, right) = (entries.remove(first), entries.remove(first));
+            let combined = combine(left, right, level, edit);
+            let merged = combined.len() == 1;
+            entries.splice(first..first, combined);
+            if !merged {
+                break;
+            }
+            i = first;
         }
-        let in_memory = |k: usize| entries.get(k).is_some_and(|entry| entry.link.node().is_some());
-        let first = if i > 0 && in_memory(i - 1) {
-            i - 1
-        } else if in_memory(i + 1) {
-            i
-        } else {
-            continue;
-        };
-        let (left, right) = (entries.remove(first), entries.remove(first));
-        entries.splice(first..first, combine(left, right, level, edit));
     }
 }
 
