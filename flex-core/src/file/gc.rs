@@ -71,6 +71,7 @@ impl Shared {
     }
 
     fn collect_holding(self: &Arc<Self>, held: Option<FileId>, thorough: bool) -> Result<GcReport> {
+        // May be called with a file held: a collection never waits long for a file, so that this ends.
         let _alone = self.gc_lock.lock();
         let (victims, used_before) = self.choose_victims(thorough);
         let mut report = GcReport::default();
@@ -124,7 +125,7 @@ impl Shared {
     ) -> Result<u64> {
         let (mut at, mut copied) = (0, 0);
         loop {
-            let guard = if held == Some(file.id) { None } else { file.writer.try_lock() };
+            let guard = if held == Some(file.id) { None } else { file.writer.lock_between_operations() };
             if (guard.is_none() && held != Some(file.id)) || file.removed.load(Ordering::Acquire) {
                 return Ok(copied);
             }

@@ -6,6 +6,10 @@
 use crate::{Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::thread::ThreadId;
+use std::time::Duration;
+
+/// How long a collection waits for an operation to end.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The lock of one file.
 #[derive(Default)]
@@ -31,9 +35,10 @@ impl WriterLock {
         Ok(group)
     }
 
-    /// Keeps others out, unless somebody is in already.
-    pub fn try_lock(&self) -> Option<OperationGuard<'_>> {
-        self.group.try_lock().filter(|group| group.is_none())
+    /// Keeps others out, unless a group holds the file or an operation does not end soon. For a collection, which may be
+    /// what that operation waits for.
+    pub fn lock_between_operations(&self) -> Option<OperationGuard<'_>> {
+        self.group.try_lock_for(PATIENCE).filter(|group| group.is_none())
     }
 
     /// Hands the file to a group of this thread, until `release`.
