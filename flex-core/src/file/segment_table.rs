@@ -1,7 +1,7 @@
 //! Which segments are in use, how much of each is live, and when a free one may be used again.
 //!
 //! A segment is free, open, sealed or quarantined. It becomes quarantined when its last live byte goes, and free when
-//! (a) the frame that freed it is durable, (b) no snapshot from its life `[birth, death)` is held, and
+//! (a) the frame that freed it is durable, and recorded as such (see `logical_log`), (b) no snapshot from its life `[birth, death)` is held, and
 //! (c) no reader has it pinned. `birth` and `death` are sequence numbers, so that one old snapshot does not hold
 //! what came and went after it.
 //!
@@ -105,6 +105,11 @@ impl SegmentTable {
     /// Segments that wait to become free.
     pub fn quarantined(&self) -> u64 {
         self.quarantine.len() as u64
+    }
+
+    /// Whether a segment waits for an operation behind `recorded` to be recorded.
+    pub fn waits_for(&self, recorded: u64) -> bool {
+        self.quarantine.iter().any(|q| q.death > recorded)
     }
 
     /// Segments that can be used again.
@@ -224,11 +229,11 @@ impl SegmentTable {
     }
 
     /// Frees what waits no longer. Returns how many segments that were.
-    pub fn settle(&mut self, durable: u64, snapshots: &SnapshotList, pinned: impl Fn(SegmentId) -> bool) -> u64 {
+    pub fn settle(&mut self, recorded: u64, snapshots: &SnapshotList, pinned: impl Fn(SegmentId) -> bool) -> u64 {
         let before = self.quarantine.len();
         let (entries, free) = (&mut self.entries, &mut self.free);
         self.quarantine.retain(|q| {
-            let waits = q.death > durable || snapshots.any_in(q.birth, q.death) || pinned(q.segment);
+            let waits = q.death > recorded || snapshots.any_in(q.birth, q.death) || pinned(q.segment);
             if !waits {
                 let punched = entries[q.segment.0 as usize].punched;
                 entries[q.segment.0 as usize] = SegmentEntry { punched, ..FREE };
