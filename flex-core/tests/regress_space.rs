@@ -3,7 +3,6 @@
 //! A kill without a loss of power is `MemFileSystem::deep_copy`: what the next process finds.
 
 use flex_core::ErrorKind;
-use flex_core::address::Tag;
 use flex_core::file::{FlexFile, FlexSpace, SpaceOptions};
 use flex_core::io::FileSystem;
 use flex_core::io::mem::{CrashKind, MemFileSystem};
@@ -112,49 +111,4 @@ fn a_group_that_failed_to_begin_leaves_the_first_one_known() {
     });
     let kinds = wait.recv_timeout(Duration::from_secs(20)).expect("the thread waits for itself");
     assert_eq!(kinds, (ErrorKind::Busy, ErrorKind::Busy));
-}
-
-/// A subtree that was dropped by an old operation and accounted for late gave its segment the old operation's number
-/// as its end, although later ones had still used it: snapshots from between lost their bytes.
-#[test]
-fn a_segment_ends_with_the_last_operation_that_used_it() {
-    let fs = MemFileSystem::new();
-    let space = open(&fs);
-    let (a, b) = (space.create_file(b"a").unwrap(), space.create_file(b"b").unwrap());
-    // Alternate small pieces, so that each segment holds bytes of both.
-    for i in 0..4000u64 {
-        a.append(&noise(i + 1, 5)).unwrap();
-        b.append(&noise(i + 5000, 5)).unwrap();
-        // Not contiguous in the file, so that extents stay many.
-        a.insert(0, &noise(i + 9000, 3)).unwrap();
-        b.insert(0, &noise(i + 7000, 3)).unwrap();
-    }
-    space.sync().unwrap();
-    a.collapse(0, a.size().unwrap()).unwrap();
-    let kept = content(&b);
-    let snapshot = b.snapshot().unwrap();
-    for _ in 0..10 {
-        let len = b.size().unwrap();
-        b.collapse(0, len.min(4000)).unwrap();
-    }
-    space.sync().unwrap();
-    while space.stats().unwrap().dead_bytes > 0 {
-        let before = space.stats().unwrap().dead_bytes;
-        space.gc().unwrap();
-        if space.stats().unwrap().dead_bytes >= before {
-            break;
-        }
-    }
-    space.sync().unwrap();
-    let c = space.create_file(b"c").unwrap();
-    for i in 0..40u64 {
-        c.append(&noise(i + 100, 3000)).unwrap();
-        space.sync().unwrap();
-    }
-    let mut found = vec![0; kept.len()];
-    snapshot.read(0, &mut found).unwrap();
-    assert!(found == kept);
-    c.set_tag(0, Tag(7)).unwrap();
-    drop(snapshot);
-    sound(&space);
 }
