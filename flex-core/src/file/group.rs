@@ -26,7 +26,8 @@ use std::thread::ThreadId;
 pub struct Group {
     space: Arc<SpaceHandle>,
     members: Vec<Member>,
-    owner: ThreadId,
+    /// The thread that is listed as a holder of this group; none while it has not begun.
+    owner: Option<ThreadId>,
     released: Released,
     records: Vec<u8>,
     staged: Pieces,
@@ -50,7 +51,7 @@ impl Group {
         let mut group = Group {
             space: space.clone(),
             members: Vec::with_capacity(files.len()),
-            owner: std::thread::current().id(),
+            owner: None,
             released: Released::default(),
             records: Vec::new(),
             staged: Pieces::new(),
@@ -66,7 +67,9 @@ impl Group {
                 return Err(Error::new(ErrorKind::NotFound, "a file of the group was removed"));
             }
         }
-        space.core.lock().group_owners.push(group.owner);
+        let owner = std::thread::current().id();
+        space.core.lock().group_owners.push(owner);
+        group.owner = Some(owner);
         Ok(group)
     }
 
@@ -91,7 +94,10 @@ impl Group {
     /// As `FlexFile::write`.
     pub fn write(&mut self, file: &FlexFile, offset: u64, data: &[u8]) -> Result<()> {
         check_growth(offset, data.len() as u64)?;
-        self.edit(file, data, |len, pieces| Ok(plan_write(len, offset, pieces)))
+        // An empty write does not extend the file, wherever it is.
+        let plan =
+            |len, pieces: Pieces| if pieces.is_empty() { Changes::new() } else { plan_write(len, offset, pieces) };
+        self.edit(file, data, |len, pieces| Ok(plan(len, pieces)))
     }
 
     /// As `FlexFile::insert`.
@@ -99,7 +105,8 @@ impl Group {
         let len = self.size(file)?;
         check_offset(offset, len)?;
         check_growth(len, data.len() as u64)?;
-        self.edit(file, data, |_, pieces| Ok(Changes::from_iter([Change::Insert { offset, pieces }])))
+        let plan = |pieces: Pieces| (!pieces.is_empty()).then_some(Change::Insert { offset, pieces });
+        self.edit(file, data, |_, pieces| Ok(plan(pieces).into_iter().collect()))
     }
 
     /// As `FlexFile::insert_hole`.
@@ -275,7 +282,7 @@ impl Drop for Group {
         {
             let mut core = self.space.core.lock();
             core.unstage(&self.staged);
-            if let Some(at) = core.group_owners.iter().position(|owner| *owner == self.owner) {
+            if let Some(at) = core.group_owners.iter().position(|owner| Some(*owner) == self.owner) {
                 core.group_owners.swap_remove(at);
             }
         }
