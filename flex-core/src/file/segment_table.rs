@@ -41,12 +41,15 @@ pub struct SegmentEntry {
     pub birth: u64,
     /// Sequence number when it was last appended to: its age.
     pub written: u64,
+    /// The newest operation that took bytes out of it, in this open. Not the one that was accounted for last: dropped
+    /// subtrees are accounted for late, and out of order.
+    pub death: u64,
     /// Whether its blocks are given back to the file system (of a free one).
     pub punched: bool,
 }
 
 const FREE: SegmentEntry =
-    SegmentEntry { state: SegmentState::Free, live: 0, staged: 0, birth: 0, written: 0, punched: true };
+    SegmentEntry { state: SegmentState::Free, live: 0, staged: 0, birth: 0, written: 0, death: 0, punched: true };
 
 struct Quarantined {
     segment: SegmentId,
@@ -219,6 +222,7 @@ impl SegmentTable {
         let Some(entry) = self.entry_mut(address) else { return };
         debug_assert!(entry.live >= len, "{address:?}: {} live, {len} released", entry.live);
         entry.live = entry.live.saturating_sub(len);
+        entry.death = entry.death.max(sequence);
         self.live_bytes = self.live_bytes.saturating_sub(len as u64);
         self.quarantine_if_empty(self.geometry.locate(address).0, sequence);
     }
@@ -283,7 +287,8 @@ impl SegmentTable {
         let entry = &mut self.entries[segment.0 as usize];
         if entry.state == SegmentState::Sealed && entry.live == 0 && entry.staged == 0 {
             entry.state = SegmentState::Quarantined;
-            self.quarantine.push(Quarantined { segment, birth: entry.birth, death: sequence });
+            let death = entry.death.max(sequence);
+            self.quarantine.push(Quarantined { segment, birth: entry.birth, death });
             self.used -= 1;
         }
     }
@@ -320,6 +325,28 @@ mod tests {
         assert_eq!(table.settle(15, &snapshots, |_| true), 0, "a reader has it pinned");
         assert_eq!(table.settle(15, &snapshots, |_| false), 1, "snapshots from before and after do not hold it");
         assert_eq!(table.next_free(false), Some(segment));
+    }
+
+    #[test]
+    fn a_segment_lives_until_its_newest_release_in_whatever_order_they_are_accounted_for() {
+        let (geometry, mut table) = table();
+        let segment = SegmentId(0);
+        table.open(segment, 1);
+        let (first, second) = (geometry.address(segment, 0), geometry.address(segment, 100));
+        for address in [first, second] {
+            table.stage(address, 100);
+            table.publish(address, 100);
+        }
+        table.seal(segment, 2);
+        // Operation 10 dropped a subtree; before it was accounted for, operation 20 took the rest.
+        table.release(second, 100, 20);
+        table.release(first, 100, 10);
+        let mut snapshots = SnapshotList::default();
+        assert_eq!(table.settle(15, &snapshots, |_| false), 0, "operation 20 is not durable: a recovery needs its bytes");
+        snapshots.add(15);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 0, "the snapshot sees what operation 20 took");
+        snapshots.remove(15);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 1);
     }
 
     #[test]
