@@ -207,7 +207,7 @@ impl Shared {
         let (mut at, mut rewritten) = (offset, 0);
         let end = offset.saturating_add(len);
         loop {
-            let guard = file.writer.lock(|| self.core.lock().in_group())?;
+            let guard = file.writer.lock(|| self.may_wait_for_group())?;
             let size = file.tree.read().len().min(end);
             if at >= size || file.removed.load(Ordering::Acquire) {
                 return Ok(rewritten);

@@ -333,6 +333,32 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_lives_until_its_newest_release_in_whatever_order_they_are_accounted_for() {
+        let (geometry, mut table) = table();
+        let segment = SegmentId(0);
+        table.open(segment, 1);
+        let (first, second) = (geometry.address(segment, 0), geometry.address(segment, 100));
+        for address in [first, second] {
+            table.stage(address, 100);
+            table.publish(address, 100);
+        }
+        table.seal(segment, 2);
+        // Operation 10 dropped a subtree; before it was accounted for, operation 20 took the rest.
+        table.release(second, 100, 20);
+        table.release(first, 100, 10);
+        let mut snapshots = SnapshotList::default();
+        assert_eq!(
+            table.settle(15, &snapshots, |_| false),
+            0,
+            "operation 20 is not durable: a recovery needs its bytes"
+        );
+        snapshots.add(15);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 0, "the snapshot sees what operation 20 took");
+        snapshots.remove(15);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 1);
+    }
+
+    #[test]
     fn staged_bytes_keep_a_segment() {
         let (geometry, mut table) = table();
         table.open(SegmentId(0), 1);
