@@ -61,7 +61,7 @@ pub use store::{RootRef, StoredRoot};
 
 use crate::address::{PhysicalOffset, Tag};
 use crate::{Error, ErrorKind, Result};
-use edit::{At, Edit, LeafEdit, edit_at};
+use edit::{At, Edit, LeafEdit, append_at, edit_at};
 use extent::Piece;
 use limits::{MAX_EXTENT_LEN, MAX_LEN};
 use node::{Body, Entry};
@@ -260,6 +260,15 @@ impl FlexTree {
 
     #[inline]
     fn insert_warm(&mut self, at: u64, new: Piece, out: &mut Released) {
+        if at == self.len() {
+            let mut edit = self.edit_context(out);
+            if let Some(more) = append_at(&mut self.root.link, new, &mut edit) {
+                self.root.span += new.len;
+                self.root.count += more;
+                self.root.tagged |= new.tag().is_some();
+                return;
+            }
+        }
         self.edit(at, &mut Insert { new }, out);
     }
 
