@@ -133,7 +133,7 @@ fn insert(node: &mut Node, at: u64, len: u64, packed: u64, append: bool) -> Spli
             }
             let keep = if append { INTERNAL_CAPACITY } else { INTERNAL_CAPACITY / 2 };
             let mut sibling = internal.split(keep);
-            if i + 1 <= keep && !append {
+            if i < keep && !append {
                 internal.put(i + 1, key, right);
             } else {
                 sibling.put(i + 1 - keep, key, right);

@@ -63,7 +63,7 @@ impl Edit<'_> {
     }
 
     /// The extents behind a link to a leaf or a hole of length `span`; the link is given up.
-    pub fn into_pieces(&mut self, mut link: Link, span: u64) -> Vec<Piece> {
+    pub fn take_pieces(&mut self, mut link: Link, span: u64) -> Vec<Piece> {
         let Some(node) = link.take_arc() else {
             assert!(link.is_hole(), "an edit reached a node that was not warmed");
             return if span == 0 { Vec::new() } else { vec![Piece::new(span, PhysicalOffset::HOLE, Tag::NONE)] };
@@ -187,7 +187,7 @@ fn edit_leaf<E: LeafEdit>(link: &mut Link, here: At, op: &mut E, edit: &mut Edit
             return Vec::new();
         }
     }
-    let mut pieces = edit.into_pieces(link.take(), here.span);
+    let mut pieces = edit.take_pieces(link.take(), here.span);
     op.on_pieces(&mut pieces, here.at, edit);
     coalesce(&mut pieces, &edit.limits);
     children_of(&pieces, here.append, edit.epoch)

@@ -56,7 +56,7 @@ pub use extent::Extent;
 pub use invariants::TreeReport;
 pub use limits::TreeLimits;
 pub use node_codec::{NoPages, NodeImage, NodeSource, PageSink};
-pub use released::{Released, Subtree, Superseded};
+pub use released::{Released, StoredPart, Subtree, Superseded};
 pub use store::{RootRef, StoredRoot};
 
 use crate::address::{PhysicalOffset, Tag};
@@ -292,7 +292,7 @@ impl FlexTree {
             let whole = self.take_root();
             let left = if level == 0 && !whole.link.is_hole() {
                 let mut edit = self.edit_context(out);
-                let pieces = edit.into_pieces(whole.link, span);
+                let pieces = edit.take_pieces(whole.link, span);
                 collapse::release_pieces(pieces, &mut edit);
                 Vec::new()
             } else {
