@@ -386,8 +386,17 @@ fn fallible(tree: &mut FlexTree, model: &ArrayModel, pages: &Pages, op: &Op, out
     }
 }
 
+/// `PROPTEST_CASES` sets the number of cases; without it, what takes a few seconds.
+fn config() -> ProptestConfig {
+    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = if cfg!(feature = "small_limits") { 400 } else { 24 };
+    }
+    config
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn any_operations(ops in prop::collection::vec(op(), 1..60)) {
