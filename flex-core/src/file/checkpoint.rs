@@ -164,6 +164,7 @@ impl Shared {
         core.writer.note_synced(data_bytes);
         core.log.note_durable(&point);
         core.durable_sequence = core.durable_sequence.max(point.sequence).max(sequence);
+        core.settled_sequence = core.settled_sequence.max(point.named);
         Ok(())
     }
 
@@ -238,6 +239,7 @@ impl Shared {
             core.checkpoint_pending = false;
             core.resolve_superseded();
             let death = frozen.superblock.sequence;
+            core.settled_sequence = core.settled_sequence.max(death);
             self.pages.free(&frozen.dying, death, &core.snapshots);
             self.pages.free(&previous_catalog, 0, &core.snapshots);
             self.pages.settle(&core.snapshots);

@@ -85,6 +85,10 @@ pub struct Core {
     pub checkpoint_pending: bool,
     /// The last operation known to be durable.
     pub durable_sequence: u64,
+    /// The last operation that a recovery believes without looking at `DATA`: the superblock holds it, or durable frames
+    /// say that it is durable. What it freed may be overwritten, what a later one freed may not, durable or not: were the
+    /// frames behind it lost, a recovery would compare the freed blocks with their checksums, and stop before them.
+    pub settled_sequence: u64,
     /// The superblock that is durable.
     pub superblock_generation: u64,
     /// Operations since the last freeze.
@@ -137,6 +141,14 @@ impl Core {
         if !runs.is_empty() || self.log.waiting() > 0 {
             self.log.append(|out| encode_batch_end(out, runs, Record::Batch))?;
         }
+        self.log.hand_over()
+    }
+
+    /// As `hand_over`, with a frame also where there is nothing to say but what is durable.
+    pub fn hand_over_frame(&mut self, data: &DataStore) -> Result<()> {
+        self.ensure_log_room(0, true)?;
+        self.hand_over(data)?;
+        self.log.append(|out| encode_batch_end(out, Vec::new(), Record::Batch))?;
         self.log.hand_over()
     }
 
@@ -219,7 +231,12 @@ impl Core {
 
     /// Frees segments that wait no longer. Returns how many.
     pub fn settle(&mut self, data: &DataStore) -> u64 {
-        self.table.settle(self.durable_sequence, &self.snapshots, |id| data.segment(id).is_pinned())
+        self.table.settle(self.settled_sequence, &self.snapshots, |id| data.segment(id).is_pinned())
+    }
+
+    /// Whether segments wait only for a durable frame that says that what freed them is durable.
+    pub fn awaits_naming(&self) -> bool {
+        self.table.awaits(self.settled_sequence, self.durable_sequence, &self.snapshots)
     }
 
     /// Upper bound of the pages that a checkpoint would write now, but for the catalog's.

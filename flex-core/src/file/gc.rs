@@ -62,6 +62,7 @@ impl Shared {
     pub fn make_room(self: &Arc<Self>, held: Option<FileId>) -> Result<bool> {
         while self.reap()? {}
         self.sync()?;
+        self.name_durable()?;
         if self.core.lock().table.next_is_ready() {
             return Ok(true);
         }

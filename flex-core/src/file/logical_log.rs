@@ -87,6 +87,8 @@ impl LogHeader {
 pub struct SyncPoint {
     /// The last operation handed over.
     pub sequence: u64,
+    /// The last operation of which the frames handed over say that it is durable.
+    pub named: u64,
     generation: u64,
     offset: u64,
     /// The log files to sync.
@@ -105,6 +107,11 @@ pub struct LogicalLog {
     buffer: Vec<u8>,
     handed: u64,
     durable: u64,
+    /// The last operation below `durable`.
+    durable_sequence: u64,
+    /// The last operation of which frames say that it is durable: of all frames, and of those handed over.
+    named: u64,
+    handed_named: u64,
     previous_unsynced: bool,
     sequence: u64,
     handed_sequence: u64,
@@ -134,6 +141,9 @@ impl LogicalLog {
             buffer: Vec::new(),
             handed: FRAMES_START,
             durable: 0,
+            durable_sequence: 0,
+            named: 0,
+            handed_named: 0,
             previous_unsynced: follows_log,
             sequence,
             handed_sequence: sequence,
@@ -199,6 +209,9 @@ impl LogicalLog {
             return Err(error);
         }
         self.sequence += 1;
+        if self.durable > 0 {
+            self.named = self.durable_sequence;
+        }
         Ok(self.sequence)
     }
 
@@ -218,6 +231,7 @@ impl LogicalLog {
         self.handed += self.buffer.len() as u64;
         self.bytes_written += self.buffer.len() as u64;
         self.handed_sequence = self.sequence;
+        self.handed_named = self.named;
         self.buffer.clear();
         self.buffer.shrink_to(4 << 20);
         Ok(())
@@ -244,15 +258,22 @@ impl LogicalLog {
         if self.begun && self.durable < self.handed {
             files.push(self.files[current].clone());
         }
-        SyncPoint { sequence: self.handed_sequence, generation: self.generation, offset: self.handed, files }
+        SyncPoint {
+            sequence: self.handed_sequence,
+            named: self.handed_named,
+            generation: self.generation,
+            offset: self.handed,
+            files,
+        }
     }
 
     /// The files of a sync point, and the data before it, are durable.
     pub fn note_durable(&mut self, point: &SyncPoint) {
         if point.generation == self.generation {
             self.previous_unsynced = false;
-            if self.begun {
-                self.durable = self.durable.max(point.offset);
+            if self.begun && point.offset > self.durable {
+                self.durable = point.offset;
+                self.durable_sequence = point.sequence;
             }
         }
     }

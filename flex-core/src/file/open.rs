@@ -215,6 +215,7 @@ fn recover(fs: &dyn FileSystem, path: &Path, options: &SpaceOptions, lock: Box<d
     if follows {
         core.writer.expect_unsynced();
     }
+    core.settled_sequence = superblock.sequence;
     core.superblock_generation = superblock.generation;
     core.files = state.files.into_iter().map(|(id, file)| (file.name, Arc::new(file_state(id, file.tree)))).collect();
     for open in &open_segments {
@@ -252,6 +253,7 @@ fn new_core(log: LogicalLog, table: SegmentTable) -> Core {
         checkpoint_running: false,
         checkpoint_pending: false,
         durable_sequence: 0,
+        settled_sequence: 0,
         superblock_generation: 0,
         operations: 0,
         group_owners: Vec::new(),

@@ -1,7 +1,7 @@
 //! Which segments are in use, how much of each is live, and when a free one may be used again.
 //!
 //! A segment is free, open, sealed or quarantined. It becomes quarantined when its last live byte goes, and free when
-//! (a) the frame that freed it is durable, (b) no snapshot from its life `[birth, death)` is held, and
+//! (a) the frame that freed it is durable and known to be (`Core::settled_sequence`), (b) no snapshot from its life `[birth, death)` is held, and
 //! (c) no reader has it pinned. `birth` and `death` are sequence numbers, so that one old snapshot does not hold
 //! what came and went after it.
 //!
@@ -223,12 +223,18 @@ impl SegmentTable {
         self.quarantine_if_empty(self.geometry.locate(address).0, sequence);
     }
 
+    /// Whether a segment freed by an operation in `(settled, durable]` waits for nothing but the settling.
+    pub fn awaits(&self, settled: u64, durable: u64, snapshots: &SnapshotList) -> bool {
+        let mut waiting = self.quarantine.iter().filter(|q| q.death > settled && q.death <= durable);
+        waiting.any(|q| !snapshots.any_in(q.birth, q.death))
+    }
+
     /// Frees what waits no longer. Returns how many segments that were.
-    pub fn settle(&mut self, durable: u64, snapshots: &SnapshotList, pinned: impl Fn(SegmentId) -> bool) -> u64 {
+    pub fn settle(&mut self, settled: u64, snapshots: &SnapshotList, pinned: impl Fn(SegmentId) -> bool) -> u64 {
         let before = self.quarantine.len();
         let (entries, free) = (&mut self.entries, &mut self.free);
         self.quarantine.retain(|q| {
-            let waits = q.death > durable || snapshots.any_in(q.birth, q.death) || pinned(q.segment);
+            let waits = q.death > settled || snapshots.any_in(q.birth, q.death) || pinned(q.segment);
             if !waits {
                 let punched = entries[q.segment.0 as usize].punched;
                 entries[q.segment.0 as usize] = SegmentEntry { punched, ..FREE };

@@ -186,9 +186,29 @@ impl Shared {
         core.writer.note_synced(data_bytes);
         core.log.note_durable(&point);
         core.durable_sequence = core.durable_sequence.max(point.sequence);
+        core.settled_sequence = core.settled_sequence.max(point.named);
         core.counters.syncs += 1;
         core.settle(&self.data);
         Ok(())
+    }
+
+    /// Where segments wait only for a frame that says that what freed them is durable: writes that frame, and syncs it.
+    pub fn name_durable(&self) -> Result<()> {
+        {
+            let mut core = self.core.lock();
+            if !core.awaits_naming() {
+                return Ok(());
+            }
+            match core.hand_over_frame(&self.data) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::NoSpace => {
+                    drop(core);
+                    return self.checkpoint();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        self.sync()
     }
 
     /// After an operation: makes it durable where the options say so, and sees to the upkeep that it made due.

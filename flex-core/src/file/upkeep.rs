@@ -175,6 +175,7 @@ impl Shared {
 
     /// Frees what waits no longer, punches free segments out of `DATA` and cuts its free tail.
     pub fn give_back(&self) -> Result<()> {
+        self.name_durable()?;
         let punch = {
             let mut core = self.core.lock();
             core.settle(&self.data);

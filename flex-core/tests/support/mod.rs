@@ -321,9 +321,7 @@ impl<'a, F: FileSystem + Clone> Runner<'a, F> {
             self.outcome.issued = index + 1;
             self.step(op, index)?;
             self.outcome.returned = index + 1;
-            if self.durability == Durability::EveryCommit
-                || matches!(op, Op::Sync | Op::Checkpoint | Op::Reopen)
-            {
+            if self.durability == Durability::EveryCommit || matches!(op, Op::Sync | Op::Checkpoint | Op::Reopen) {
                 self.outcome.durable = index + 1;
             }
             if matches!(op, Op::Flush) || self.outcome.durable == index + 1 {
