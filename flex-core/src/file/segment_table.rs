@@ -41,12 +41,14 @@ pub struct SegmentEntry {
     pub birth: u64,
     /// Sequence number when it was last appended to: its age.
     pub written: u64,
+    /// The last operation that took bytes of it out of a tree. Not persisted: nobody sees older states after an open.
+    pub released: u64,
     /// Whether its blocks are given back to the file system (of a free one).
     pub punched: bool,
 }
 
 const FREE: SegmentEntry =
-    SegmentEntry { state: SegmentState::Free, live: 0, staged: 0, birth: 0, written: 0, punched: true };
+    SegmentEntry { state: SegmentState::Free, live: 0, staged: 0, birth: 0, written: 0, released: 0, punched: true };
 
 struct Quarantined {
     segment: SegmentId,
@@ -219,6 +221,7 @@ impl SegmentTable {
         let Some(entry) = self.entry_mut(address) else { return };
         debug_assert!(entry.live >= len, "{address:?}: {} live, {len} released", entry.live);
         entry.live = entry.live.saturating_sub(len);
+        entry.released = entry.released.max(sequence);
         self.live_bytes = self.live_bytes.saturating_sub(len as u64);
         self.quarantine_if_empty(self.geometry.locate(address).0, sequence);
     }
@@ -289,7 +292,9 @@ impl SegmentTable {
         let entry = &mut self.entries[segment.0 as usize];
         if entry.state == SegmentState::Sealed && entry.live == 0 && entry.staged == 0 {
             entry.state = SegmentState::Quarantined;
-            self.quarantine.push(Quarantined { segment, birth: entry.birth, death: sequence });
+            // Dropped subtrees are accounted for late, after younger operations: the youngest counts.
+            let death = sequence.max(entry.released);
+            self.quarantine.push(Quarantined { segment, birth: entry.birth, death });
             self.used -= 1;
         }
     }
@@ -326,6 +331,27 @@ mod tests {
         assert_eq!(table.settle(15, &snapshots, |_| true), 0, "a reader has it pinned");
         assert_eq!(table.settle(15, &snapshots, |_| false), 1, "snapshots from before and after do not hold it");
         assert_eq!(table.next_free(false), Some(segment));
+    }
+
+    /// A subtree dropped by operation 11 was accounted for after operation 20 had freed the rest of its segment, which
+    /// then counted as free since 11, under the eyes of a snapshot from between.
+    #[test]
+    fn what_is_released_late_does_not_end_a_segment_early() {
+        let (geometry, mut table) = table();
+        let segment = SegmentId(0);
+        table.open(segment, 10);
+        let (first, second) = (geometry.address(segment, 0), geometry.address(segment, 100));
+        table.stage(first, 200);
+        table.publish(first, 200);
+        table.seal(segment, 10);
+        let mut snapshots = SnapshotList::default();
+        snapshots.add(15);
+        table.release(second, 100, 20);
+        table.release(first, 100, 11);
+        assert_eq!(table.settle(19, &SnapshotList::default(), |_| false), 0, "operation 20 is not durable");
+        assert_eq!(table.settle(30, &snapshots, |_| false), 0, "the snapshot after 15 sees it");
+        snapshots.remove(15);
+        assert_eq!(table.settle(30, &snapshots, |_| false), 1);
     }
 
     #[test]
