@@ -165,3 +165,28 @@ fn freed_segments_wait_until_frames_say_that_the_freeing_is_durable() {
         file.collapse(0, 9000).unwrap();
     }
 }
+
+/// The process that creates a space dies between the naming of `TREE` and the sync of the directory; the next one finds a
+/// complete space, and must not count on its names.
+#[test]
+fn directory_entries_of_a_killed_creation_are_synced_by_the_next_open() {
+    let faults = over(&MemFileSystem::new());
+    drop(open(&faults, Durability::Manual).unwrap());
+    let operations = faults.control().count(Class::All);
+    for nth in 0..operations {
+        let mem = MemFileSystem::new();
+        let faults = over(&mem);
+        faults.control().set_plan(Plan::Stop { nth });
+        drop(open(&faults, Durability::Manual));
+        let after_kill = mem.deep_copy();
+        let space = open(&after_kill, Durability::Manual).unwrap_or_else(|e| panic!("stopped at {nth}: {e:?}"));
+        space.create_file(b"kept").unwrap().insert(0, b"bytes").unwrap();
+        space.sync().unwrap();
+        for (seed, kind) in (0..).zip(CrashKind::ALL) {
+            let image = after_kill.crash_image(seed, kind);
+            let again = open(&image, Durability::Manual).unwrap_or_else(|e| panic!("{kind:?} after {nth}: {e:?}"));
+            let file = again.open_file(b"kept").unwrap_or_else(|e| panic!("{kind:?} after {nth}: {e:?}"));
+            assert_eq!(file.size().unwrap(), 5, "{kind:?} after {nth}");
+        }
+    }
+}
