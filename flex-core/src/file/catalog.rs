@@ -173,15 +173,8 @@ fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentEntry> {
         return Ok(SegmentEntry { state, live: 0, staged: 0, birth: 0, written: 0, released: 0, punched });
     }
     let live = narrow(reader.varint()?, "live bytes")?;
-    Ok(SegmentEntry {
-        state,
-        live,
-        staged: 0,
-        birth: reader.varint()?,
-        written: reader.varint()?,
-        released: 0,
-        punched,
-    })
+    let (birth, written) = (reader.varint()?, reader.varint()?);
+    Ok(SegmentEntry { state, live, staged: 0, birth, written, released: 0, punched })
 }
 
 fn read_open(reader: &mut Reader<'_>) -> Result<OpenSegment> {

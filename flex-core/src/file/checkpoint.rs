@@ -152,19 +152,18 @@ impl Shared {
     }
 
     fn make_frozen_log_durable(&self, sequence: u64) -> Result<()> {
-        let (point, data_bytes) = {
+        let (point, data_mark) = {
             let core = self.core.lock();
-            (core.log.sync_point(), core.writer.unsynced_bytes())
+            (core.log.sync_point(), core.writer.sync_mark())
         };
         self.data.file.sync_data()?;
         for file in &point.files {
             file.sync_data()?;
         }
         let mut core = self.core.lock();
-        core.writer.note_synced(data_bytes);
+        core.writer.note_synced(data_mark);
         core.log.note_durable(&point);
         core.durable_sequence = core.durable_sequence.max(point.sequence).max(sequence);
-        core.settled_sequence = core.settled_sequence.max(point.named);
         Ok(())
     }
 
@@ -239,10 +238,10 @@ impl Shared {
             core.checkpoint_pending = false;
             core.resolve_superseded();
             let death = frozen.superblock.sequence;
-            core.settled_sequence = core.settled_sequence.max(death);
             self.pages.free(&frozen.dying, death, &core.snapshots);
             self.pages.free(&previous_catalog, 0, &core.snapshots);
             self.pages.settle(&core.snapshots);
+            core.log.note_superblock(frozen.superblock.sequence);
             core.settle(&self.data);
             core.log.confirm_base(frozen.superblock.generation)?
         };

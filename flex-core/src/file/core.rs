@@ -85,10 +85,6 @@ pub struct Core {
     pub checkpoint_pending: bool,
     /// The last operation known to be durable.
     pub durable_sequence: u64,
-    /// The last operation that a recovery believes without looking at `DATA`: the superblock holds it, or durable frames
-    /// say that it is durable. What it freed may be overwritten, what a later one freed may not, durable or not: were the
-    /// frames behind it lost, a recovery would compare the freed blocks with their checksums, and stop before them.
-    pub settled_sequence: u64,
     /// The superblock that is durable.
     pub superblock_generation: u64,
     /// Operations since the last freeze.
@@ -144,12 +140,18 @@ impl Core {
         self.log.hand_over()
     }
 
-    /// As `hand_over`, with a frame also where there is nothing to say but what is durable.
-    pub fn hand_over_frame(&mut self, data: &DataStore) -> Result<()> {
+    /// Appends and hands over a frame that says only how much of the log is durable, if that is what keeps freed
+    /// segments waiting. Returns whether it did; the next sync records it.
+    pub fn record_durable(&mut self, data: &DataStore) -> Result<bool> {
+        if !self.table.waits_for(self.log.recorded()) {
+            return Ok(false);
+        }
         self.ensure_log_room(0, true)?;
-        self.hand_over(data)?;
-        self.log.append(|out| encode_batch_end(out, Vec::new(), Record::Batch))?;
-        self.log.hand_over()
+        self.writer.hand_over(data)?;
+        let runs = self.writer.take_unlogged();
+        self.log.append(|out| encode_batch_end(out, runs, Record::Batch))?;
+        self.log.hand_over()?;
+        Ok(true)
     }
 
     /// Hands everything over and goes on in the other log file.
@@ -229,19 +231,22 @@ impl Core {
             && self.table.live_bytes() * 100 < geometry_bytes * limits::GC_UTILISATION_PERCENT
     }
 
-    /// Frees segments that wait no longer. Returns how many.
+    /// Frees segments that wait no longer. Returns how many. An operation that freed one must be recorded, not only durable:
+    /// else a recovery would look for the segment's blocks, and take the operations behind them for the torn end of the log.
     pub fn settle(&mut self, data: &DataStore) -> u64 {
-        self.table.settle(self.settled_sequence, &self.snapshots, |id| data.segment(id).is_pinned())
-    }
-
-    /// Whether segments wait only for a durable frame that says that what freed them is durable.
-    pub fn awaits_naming(&self) -> bool {
-        self.table.awaits(self.settled_sequence, self.durable_sequence, &self.snapshots)
+        self.table.settle(self.log.recorded(), &self.snapshots, |id| data.segment(id).is_pinned())
     }
 
     /// Upper bound of the pages that a checkpoint would write now, but for the catalog's.
     pub fn dirty_pages_bound(&self) -> u64 {
         self.operations.saturating_mul(2).min(self.log.len() / 16) + 8 * self.files.len() as u64
+    }
+
+    /// A group of this thread is over, or belongs to another now.
+    pub fn remove_group_owner(&mut self, owner: Option<ThreadId>) {
+        if let Some(at) = self.group_owners.iter().position(|other| Some(*other) == owner) {
+            self.group_owners.swap_remove(at);
+        }
     }
 
     /// Whether this thread holds a group.

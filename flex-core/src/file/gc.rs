@@ -54,6 +54,7 @@ impl Shared {
                 break;
             }
         }
+        self.sync_recorded()?;
         self.give_back()?;
         Ok(sum)
     }
@@ -61,12 +62,12 @@ impl Shared {
     /// Frees room after `NoSpace`. Returns whether trying again is worthwhile.
     pub fn make_room(self: &Arc<Self>, held: Option<FileId>) -> Result<bool> {
         while self.reap()? {}
-        self.sync()?;
-        self.name_durable()?;
+        self.sync_recorded()?;
         if self.core.lock().table.next_is_ready() {
             return Ok(true);
         }
         let report = self.collect_holding(held, true)?;
+        self.sync_recorded()?;
         self.give_back()?;
         Ok(report.segments_freed > 0)
     }
@@ -206,7 +207,7 @@ impl Shared {
         let (mut at, mut rewritten) = (offset, 0);
         let end = offset.saturating_add(len);
         loop {
-            let guard = file.writer.lock(|| self.core.lock().in_group())?;
+            let guard = file.writer.lock(|| self.may_wait_for_group())?;
             let size = file.tree.read().len().min(end);
             if at >= size || file.removed.load(Ordering::Acquire) {
                 return Ok(rewritten);

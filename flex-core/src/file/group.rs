@@ -26,7 +26,8 @@ use std::thread::ThreadId;
 pub struct Group {
     space: Arc<SpaceHandle>,
     members: Vec<Member>,
-    owner: ThreadId,
+    /// The thread that is known to hold the group; none before it has all its files.
+    owner: Option<ThreadId>,
     released: Released,
     records: Vec<u8>,
     staged: Pieces,
@@ -50,7 +51,7 @@ impl Group {
         let mut group = Group {
             space: space.clone(),
             members: Vec::with_capacity(files.len()),
-            owner: std::thread::current().id(),
+            owner: None,
             released: Released::default(),
             records: Vec::new(),
             staged: Pieces::new(),
@@ -58,7 +59,7 @@ impl Group {
             user_bytes: 0,
         };
         for file in files {
-            file.writer.hold(|| space.core.lock().in_group())?;
+            file.writer.hold(|| space.may_wait_for_group())?;
             let tree = file.tree.read().clone();
             let removed = file.removed.load(Ordering::Acquire);
             group.members.push(Member { file, tree });
@@ -66,8 +67,19 @@ impl Group {
                 return Err(Error::new(ErrorKind::NotFound, "a file of the group was removed"));
             }
         }
-        space.core.lock().group_owners.push(group.owner);
+        group.note_owner();
         Ok(group)
+    }
+
+    /// A group may have been moved: the thread that changes it now is the one that must not wait for it.
+    fn note_owner(&mut self) {
+        let this = std::thread::current().id();
+        if self.owner != Some(this) {
+            let mut core = self.space.core.lock();
+            core.remove_group_owner(self.owner);
+            core.group_owners.push(this);
+            self.owner = Some(this);
+        }
     }
 
     /// The file's size, with the group's changes.
@@ -91,7 +103,10 @@ impl Group {
     /// As `FlexFile::write`.
     pub fn write(&mut self, file: &FlexFile, offset: u64, data: &[u8]) -> Result<()> {
         check_growth(offset, data.len() as u64)?;
-        self.edit(file, data, |len, pieces| Ok(plan_write(len, offset, pieces)))
+        // An empty write does not extend the file, wherever it is.
+        let plan =
+            |len, pieces: Pieces| if pieces.is_empty() { Changes::new() } else { plan_write(len, offset, pieces) };
+        self.edit(file, data, |len, pieces| Ok(plan(len, pieces)))
     }
 
     /// As `FlexFile::insert`.
@@ -99,7 +114,8 @@ impl Group {
         let len = self.size(file)?;
         check_offset(offset, len)?;
         check_growth(len, data.len() as u64)?;
-        self.edit(file, data, |_, pieces| Ok(Changes::from_iter([Change::Insert { offset, pieces }])))
+        let plan = |pieces: Pieces| (!pieces.is_empty()).then_some(Change::Insert { offset, pieces });
+        self.edit(file, data, |_, pieces| Ok(plan(pieces).into_iter().collect()))
     }
 
     /// As `FlexFile::insert_hole`.
@@ -215,6 +231,7 @@ impl Group {
         let space = self.space.clone();
         let _entered = space.enter_to_write()?;
         let index = self.index(file)?;
+        self.note_owner();
         if len == 0 { Ok(()) } else { self.apply(index, &[change]) }
     }
 
@@ -224,6 +241,7 @@ impl Group {
         let space = self.space.clone();
         let _entered = space.enter_to_write()?;
         let index = self.index(file)?;
+        self.note_owner();
         let mut pieces = Pieces::new();
         edit::stage(&space, &bufs, Temperature::New, None, &mut pieces)?;
         let changes = plan(self.members[index].tree.len(), pieces.clone());
@@ -275,9 +293,7 @@ impl Drop for Group {
         {
             let mut core = self.space.core.lock();
             core.unstage(&self.staged);
-            if let Some(at) = core.group_owners.iter().position(|owner| *owner == self.owner) {
-                core.group_owners.swap_remove(at);
-            }
+            core.remove_group_owner(self.owner);
         }
         for member in &self.members {
             member.file.writer.release();

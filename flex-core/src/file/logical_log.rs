@@ -14,6 +14,10 @@
 //! Log generation n lies in file n mod 2. A file whose header names an older generation than the superblock asks for
 //! has not begun: that log is empty. The header is written with the first batch, and goes to disk with it.
 //!
+//! A sync makes frames durable, but only a frame that names their durable offset tells a recovery so, and only when it is
+//! durable itself. What is durable but not *recorded* is verified against `DATA` by a recovery: so a segment that such
+//! an operation freed keeps its bytes until the operation is recorded.
+//!
 //! Frames gather in memory until `hand_over` writes them behind the data that they name, with a last frame that lists
 //! the checksums of that data. Under the space's lock.
 
@@ -87,10 +91,10 @@ impl LogHeader {
 pub struct SyncPoint {
     /// The last operation handed over.
     pub sequence: u64,
-    /// The last operation of which the frames handed over say that it is durable.
-    pub named: u64,
     generation: u64,
     offset: u64,
+    /// The last operation that the frames handed over name as durable.
+    named: u64,
     /// The log files to sync.
     pub files: Vec<Arc<FailStopFile>>,
 }
@@ -107,11 +111,12 @@ pub struct LogicalLog {
     buffer: Vec<u8>,
     handed: u64,
     durable: u64,
-    /// The last operation below `durable`.
+    /// The last operation before `durable`.
     durable_sequence: u64,
-    /// The last operation of which frames say that it is durable: of all frames, and of those handed over.
+    /// The last operation that a frame names as durable; that a frame handed over does; that a durable frame does.
     named: u64,
     handed_named: u64,
+    recorded: u64,
     previous_unsynced: bool,
     sequence: u64,
     handed_sequence: u64,
@@ -120,13 +125,14 @@ pub struct LogicalLog {
 
 impl LogicalLog {
     /// The log `generation`, not begun, after operation `sequence`; superblock `base` is durable. `follows_log`: the log
-    /// before it holds operations that the superblock lacks.
+    /// before it holds operations that the superblock lacks. `recorded`: the last operation in the superblock.
     pub fn new(
         files: [Arc<FailStopFile>; 2],
         space_id: [u8; 16],
         generation: u64,
         base: u64,
         sequence: u64,
+        recorded: u64,
         follows_log: bool,
     ) -> Result<LogicalLog> {
         let reserved = [files[0].len()?, files[1].len()?];
@@ -141,9 +147,10 @@ impl LogicalLog {
             buffer: Vec::new(),
             handed: FRAMES_START,
             durable: 0,
-            durable_sequence: 0,
-            named: 0,
-            handed_named: 0,
+            durable_sequence: recorded,
+            named: recorded,
+            handed_named: recorded,
+            recorded,
             previous_unsynced: follows_log,
             sequence,
             handed_sequence: sequence,
@@ -164,6 +171,16 @@ impl LogicalLog {
     /// The last operation handed to the kernel.
     pub fn handed_sequence(&self) -> u64 {
         self.handed_sequence
+    }
+
+    /// The last operation that a recovery will take for durable, whatever `DATA` holds.
+    pub fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
+    /// Operations up to `sequence` are in a durable superblock.
+    pub fn note_superblock(&mut self, sequence: u64) {
+        self.recorded = self.recorded.max(sequence);
     }
 
     /// Bytes of frames in this generation.
@@ -208,10 +225,10 @@ impl LogicalLog {
             self.buffer.truncate(start);
             return Err(error);
         }
-        self.sequence += 1;
         if self.durable > 0 {
             self.named = self.durable_sequence;
         }
+        self.sequence += 1;
         Ok(self.sequence)
     }
 
@@ -258,22 +275,18 @@ impl LogicalLog {
         if self.begun && self.durable < self.handed {
             files.push(self.files[current].clone());
         }
-        SyncPoint {
-            sequence: self.handed_sequence,
-            named: self.handed_named,
-            generation: self.generation,
-            offset: self.handed,
-            files,
-        }
+        let (sequence, named) = (self.handed_sequence, self.handed_named);
+        SyncPoint { sequence, generation: self.generation, offset: self.handed, named, files }
     }
 
     /// The files of a sync point, and the data before it, are durable.
     pub fn note_durable(&mut self, point: &SyncPoint) {
+        self.recorded = self.recorded.max(point.named);
         if point.generation == self.generation {
             self.previous_unsynced = false;
-            if self.begun && point.offset > self.durable {
-                self.durable = point.offset;
-                self.durable_sequence = point.sequence;
+            if self.begun {
+                self.durable = self.durable.max(point.offset);
+                self.durable_sequence = self.durable_sequence.max(point.sequence);
             }
         }
     }

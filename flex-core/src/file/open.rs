@@ -204,7 +204,7 @@ fn recover(fs: &dyn FileSystem, path: &Path, options: &SpaceOptions, lock: Box<d
 
     let follows = replayed.checkpoint == CheckpointNeed::Soon;
     let (generation, base) = (replayed.next_generation, superblock.generation);
-    let log = LogicalLog::new(logs, space_id, generation, base, state.sequence, follows)?;
+    let log = LogicalLog::new(logs, space_id, generation, base, state.sequence, superblock.sequence, follows)?;
     let mut core = new_core(log, state.table);
     core.commit_word = state.commit_word;
     core.next_file_id = state.next_file_id;
@@ -215,7 +215,6 @@ fn recover(fs: &dyn FileSystem, path: &Path, options: &SpaceOptions, lock: Box<d
     if follows {
         core.writer.expect_unsynced();
     }
-    core.settled_sequence = superblock.sequence;
     core.superblock_generation = superblock.generation;
     core.files = state.files.into_iter().map(|(id, file)| (file.name, Arc::new(file_state(id, file.tree)))).collect();
     for open in &open_segments {
@@ -253,7 +252,6 @@ fn new_core(log: LogicalLog, table: SegmentTable) -> Core {
         checkpoint_running: false,
         checkpoint_pending: false,
         durable_sequence: 0,
-        settled_sequence: 0,
         superblock_generation: 0,
         operations: 0,
         group_owners: Vec::new(),

@@ -1,7 +1,7 @@
 //! Which segments are in use, how much of each is live, and when a free one may be used again.
 //!
 //! A segment is free, open, sealed or quarantined. It becomes quarantined when its last live byte goes, and free when
-//! (a) the frame that freed it is durable and known to be (`Core::settled_sequence`), (b) no snapshot from its life `[birth, death)` is held, and
+//! (a) the frame that freed it is durable, and recorded as such (see `logical_log`), (b) no snapshot from its life `[birth, death)` is held, and
 //! (c) no reader has it pinned. `birth` and `death` are sequence numbers, so that one old snapshot does not hold
 //! what came and went after it.
 //!
@@ -41,7 +41,8 @@ pub struct SegmentEntry {
     pub birth: u64,
     /// Sequence number when it was last appended to: its age.
     pub written: u64,
-    /// The last operation that took bytes of it out of a tree. Not persisted: nobody sees older states after an open.
+    /// Sequence number of the last operation that took bytes of it out of a tree. Dropped subtrees are accounted for late
+    /// and out of order, so that the last release need not be the latest.
     pub released: u64,
     /// Whether its blocks are given back to the file system (of a free one).
     pub punched: bool,
@@ -107,6 +108,11 @@ impl SegmentTable {
     /// Segments that wait to become free.
     pub fn quarantined(&self) -> u64 {
         self.quarantine.len() as u64
+    }
+
+    /// Whether a segment waits for an operation behind `recorded` to be recorded.
+    pub fn waits_for(&self, recorded: u64) -> bool {
+        self.quarantine.iter().any(|q| q.death > recorded)
     }
 
     /// Segments that can be used again.
@@ -226,18 +232,12 @@ impl SegmentTable {
         self.quarantine_if_empty(self.geometry.locate(address).0, sequence);
     }
 
-    /// Whether a segment freed by an operation in `(settled, durable]` waits for nothing but the settling.
-    pub fn awaits(&self, settled: u64, durable: u64, snapshots: &SnapshotList) -> bool {
-        let mut waiting = self.quarantine.iter().filter(|q| q.death > settled && q.death <= durable);
-        waiting.any(|q| !snapshots.any_in(q.birth, q.death))
-    }
-
     /// Frees what waits no longer. Returns how many segments that were.
-    pub fn settle(&mut self, settled: u64, snapshots: &SnapshotList, pinned: impl Fn(SegmentId) -> bool) -> u64 {
+    pub fn settle(&mut self, recorded: u64, snapshots: &SnapshotList, pinned: impl Fn(SegmentId) -> bool) -> u64 {
         let before = self.quarantine.len();
         let (entries, free) = (&mut self.entries, &mut self.free);
         self.quarantine.retain(|q| {
-            let waits = q.death > settled || snapshots.any_in(q.birth, q.death) || pinned(q.segment);
+            let waits = q.death > recorded || snapshots.any_in(q.birth, q.death) || pinned(q.segment);
             if !waits {
                 let punched = entries[q.segment.0 as usize].punched;
                 entries[q.segment.0 as usize] = SegmentEntry { punched, ..FREE };
@@ -292,7 +292,6 @@ impl SegmentTable {
         let entry = &mut self.entries[segment.0 as usize];
         if entry.state == SegmentState::Sealed && entry.live == 0 && entry.staged == 0 {
             entry.state = SegmentState::Quarantined;
-            // Dropped subtrees are accounted for late, after younger operations: the youngest counts.
             let death = sequence.max(entry.released);
             self.quarantine.push(Quarantined { segment, birth: entry.birth, death });
             self.used -= 1;
@@ -333,25 +332,30 @@ mod tests {
         assert_eq!(table.next_free(false), Some(segment));
     }
 
-    /// A subtree dropped by operation 11 was accounted for after operation 20 had freed the rest of its segment, which
-    /// then counted as free since 11, under the eyes of a snapshot from between.
     #[test]
-    fn what_is_released_late_does_not_end_a_segment_early() {
+    fn a_segment_lives_until_its_newest_release_in_whatever_order_they_are_accounted_for() {
         let (geometry, mut table) = table();
         let segment = SegmentId(0);
-        table.open(segment, 10);
+        table.open(segment, 1);
         let (first, second) = (geometry.address(segment, 0), geometry.address(segment, 100));
-        table.stage(first, 200);
-        table.publish(first, 200);
-        table.seal(segment, 10);
-        let mut snapshots = SnapshotList::default();
-        snapshots.add(15);
+        for address in [first, second] {
+            table.stage(address, 100);
+            table.publish(address, 100);
+        }
+        table.seal(segment, 2);
+        // Operation 10 dropped a subtree; before it was accounted for, operation 20 took the rest.
         table.release(second, 100, 20);
-        table.release(first, 100, 11);
-        assert_eq!(table.settle(19, &SnapshotList::default(), |_| false), 0, "operation 20 is not durable");
-        assert_eq!(table.settle(30, &snapshots, |_| false), 0, "the snapshot after 15 sees it");
+        table.release(first, 100, 10);
+        let mut snapshots = SnapshotList::default();
+        assert_eq!(
+            table.settle(15, &snapshots, |_| false),
+            0,
+            "operation 20 is not durable: a recovery needs its bytes"
+        );
+        snapshots.add(15);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 0, "the snapshot sees what operation 20 took");
         snapshots.remove(15);
-        assert_eq!(table.settle(30, &snapshots, |_| false), 1);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 1);
     }
 
     #[test]
@@ -363,6 +367,24 @@ mod tests {
         assert_eq!(table.used(), 1);
         table.unstage(geometry.address(SegmentId(0), 0), 10, 2);
         assert_eq!((table.used(), table.quarantined()), (0, 1));
+    }
+
+    #[test]
+    fn a_release_out_of_order_does_not_shorten_a_life() {
+        let (geometry, mut table) = table();
+        table.open(SegmentId(0), 1);
+        table.stage(geometry.address(SegmentId(0), 0), 20);
+        table.publish(geometry.address(SegmentId(0), 0), 20);
+        table.seal(SegmentId(0), 2);
+        // Operation 20 is accounted for at once, what operation 10 dropped only now.
+        table.release(geometry.address(SegmentId(0), 10), 10, 20);
+        table.release(geometry.address(SegmentId(0), 0), 10, 10);
+        let mut snapshots = SnapshotList::default();
+        assert_eq!(table.settle(19, &snapshots, |_| false), 0, "operation 20 is not durable");
+        snapshots.add(15);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 0, "a snapshot sees what operation 20 took away");
+        snapshots.remove(15);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 1);
     }
 
     #[test]
