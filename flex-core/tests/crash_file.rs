@@ -45,7 +45,7 @@ fn reopen(
     };
     sound(&space, context);
     let mut state = found.clone();
-    let mut rng = Rng(index as u64);
+    let mut rng = Rng(0x5EED_0000_0000 + index as u64);
     for _ in 0..6 {
         let op = state.random_op(&mut rng);
         if !matches!(op, Op::Reopen | Op::Snapshot | Op::DropSnapshot) {
