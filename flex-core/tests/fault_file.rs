@@ -8,7 +8,7 @@
 mod support;
 
 use flex_core::ErrorKind;
-use flex_core::file::{Durability, FlexFile, FlexSpace};
+use flex_core::file::{Durability, FlexFile, FlexSpace, SpaceOptions};
 use flex_core::io::fault::{Class, FaultFileSystem, Operation, Plan};
 use flex_core::io::mem::MemFileSystem;
 use std::sync::Arc;
@@ -245,24 +245,29 @@ fn same(file: &FlexFile, model: &[u8], context: &str) {
     assert!(found[..len] == *model, "{context}: {len} of {} bytes, or others", model.len());
 }
 
+/// With segments of 64 KiB, so that the nodes of four entries, in pages of 4 KiB, take less room than the data.
+fn open_large(mem: &MemFileSystem) -> FlexSpace {
+    let options = SpaceOptions { segment_size_bytes: 64 << 10, ..options(Durability::Manual) };
+    FlexSpace::open_with(Arc::new(mem.clone()), std::path::Path::new(PATH), &options).unwrap()
+}
+
 #[test]
 fn a_full_disk_empties_and_fills_again() {
     let mem = MemFileSystem::new();
-    mem.set_capacity(2 << 20);
+    mem.set_capacity(4 << 20);
     let mut rng = Rng(1);
-    let space = open(&mem, Durability::Manual).unwrap();
+    let space = open_large(&mem);
     let file = space.create_file(b"f").unwrap();
     let mut model = Vec::new();
-    let first = fill(&file, &mut model, 900, &mut rng);
-    // Nodes of four entries in pages of 4 KiB take ten times the room of the data.
-    assert!(first > 100 << 10, "{first} bytes fit on 2 MiB");
+    let first = fill(&file, &mut model, 5000, &mut rng);
+    assert!(first > 1 << 20, "{first} bytes fit on 4 MiB");
     for round in 0..20 {
         let context = format!("round {round}");
         let half = model.len() / 2;
         let at = rng.below(model.len() - half);
         file.collapse(at as u64, half as u64).unwrap_or_else(|e| panic!("{context}: collapse: {e:?}"));
         model.drain(at..at + half);
-        let filled = fill(&file, &mut model, 900, &mut rng);
+        let filled = fill(&file, &mut model, 5000, &mut rng);
         assert!(filled > first / 4, "{context}: only {filled} bytes fit, {half} were removed");
         same(&file, &model, &context);
         space.gc().unwrap_or_else(|e| panic!("{context}: gc: {e:?}"));
@@ -272,7 +277,7 @@ fn a_full_disk_empties_and_fills_again() {
     let left = mem.deep_copy();
     space.close().unwrap();
     for mem in [left, mem] {
-        let space = open(&mem, Durability::Manual).unwrap();
+        let space = open_large(&mem);
         same(&space.open_file(b"f").unwrap(), &model, "reopened");
         sound(&space, "reopened");
     }
@@ -281,31 +286,31 @@ fn a_full_disk_empties_and_fills_again() {
 #[test]
 fn a_full_disk_of_half_live_segments_fills_again() {
     let mem = MemFileSystem::new();
-    mem.set_capacity(1 << 20);
+    mem.set_capacity(4 << 20);
     let mut rng = Rng(2);
-    let space = open(&mem, Durability::Manual).unwrap();
+    let space = open_large(&mem);
     let file = space.create_file(b"f").unwrap();
     let mut model = Vec::new();
-    let first = fill(&file, &mut model, 128, &mut rng);
+    let first = fill(&file, &mut model, 2048, &mut rng);
     for round in 0..6 {
         let context = format!("round {round}");
         let before = model.len();
         let mut at = 0;
-        while at + 256 <= model.len() {
-            file.collapse(at as u64, 128).unwrap_or_else(|e| panic!("{context}: collapse at {at}: {e:?}"));
-            model.drain(at..at + 128);
-            at += 128;
+        while at + 4096 <= model.len() {
+            file.collapse(at as u64, 2048).unwrap_or_else(|e| panic!("{context}: collapse at {at}: {e:?}"));
+            model.drain(at..at + 2048);
+            at += 2048;
         }
         let removed = before - model.len();
-        let filled = fill(&file, &mut model, 128, &mut rng);
+        let filled = fill(&file, &mut model, 2048, &mut rng);
         assert!(
-            filled > removed / 2,
+            filled > removed / 3,
             "{context}: only {filled} bytes fit, {removed} were removed, {first} fit at first"
         );
         same(&file, &model, &context);
     }
     space.close().unwrap();
-    let space = open(&mem, Durability::Manual).unwrap();
+    let space = open_large(&mem);
     same(&space.open_file(b"f").unwrap(), &model, "reopened");
     sound(&space, "reopened");
 }

@@ -269,6 +269,9 @@ fn new_core(log: LogicalLog, table: SegmentTable) -> Core {
         operations: 0,
         group_owners: Vec::new(),
         gc_futile_at: 0,
+        dirty_nodes: 0,
+        dirty_nodes_covered: 0,
+        frozen_pages: 0,
         catalog_pages: 4,
         counters: Counters::default(),
     }

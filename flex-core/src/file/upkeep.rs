@@ -180,12 +180,17 @@ impl Shared {
 
     /// Frees what waits no longer, punches free segments out of `DATA` and cuts its free tail.
     pub fn give_back(&self) -> Result<()> {
+        self.give_back_but(limits::RESERVE_SEGMENTS)
+    }
+
+    /// `give_back`, but for the blocks of `keep` free segments.
+    pub fn give_back_but(&self, keep: usize) -> Result<()> {
         let punch = {
             let mut core = self.core.lock();
             core.settle(&self.data);
             let snapshots = &core.snapshots;
             self.pages.settle(snapshots);
-            core.table.to_punch(limits::RESERVE_SEGMENTS)
+            core.table.to_punch(keep)
         };
         let size = self.data.geometry.segment_bytes() as u64;
         for segment in punch {
@@ -198,7 +203,7 @@ impl Shared {
         }
         let mut core = self.core.lock();
         let before = core.table.entries().len() as u64;
-        let after = core.table.trim(limits::RESERVE_SEGMENTS) as u64;
+        let after = core.table.trim(keep) as u64;
         if after < before && self.data.file.len()? > after * size {
             self.data.file.set_len(after * size)?;
         }
