@@ -186,14 +186,18 @@ impl Shared {
 
     fn account_for_drops(&self, frozen: &mut Frozen) {
         let size = self.data.geometry.segment_bytes() as u64;
-        while let Some((subtree, death)) = frozen.drops.pop() {
+        while let Some((mut subtree, death)) = frozen.drops.pop() {
             let mut released = Released::default();
-            match subtree.take_apart(&self.pages, REAP_SLICE_NODES, &mut released) {
-                Ok(Some(rest)) => frozen.drops.push((rest, death)),
-                Ok(None) => {}
+            match subtree.take_apart_some(&self.pages, REAP_SLICE_NODES, &mut released) {
+                Ok(true) => {}
+                Ok(false) => frozen.drops.push((subtree, death)),
                 Err(error) => {
                     let text = format!("the space of a removed range can't be accounted for: {error}");
                     self.say(LogLevel::Warning, &text);
+                    if error.kind() != ErrorKind::Corruption {
+                        // It may be readable by the next checkpoint; this one is worth more than the room.
+                        self.core.lock().drops.push((subtree, death));
+                    }
                 }
             }
             let mut core = self.core.lock();

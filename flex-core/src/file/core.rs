@@ -228,8 +228,8 @@ impl Core {
             sync: self.log.unsynced() >= limits::LOG_UNSYNCED_BYTES
                 || self.writer.unsynced_bytes() >= limits::DATA_UNSYNCED_BYTES,
             checkpoint: self.checkpoint_pending
-                || (!self.checkpoint_running
-                    && (self.log.len() >= log_limit || self.operations >= limits::MAX_REPLAY_OPERATIONS)),
+                || self.log.len() >= log_limit
+                || self.operations >= limits::MAX_REPLAY_OPERATIONS,
             reap: !self.drops.is_empty() && !self.checkpoint_running,
             gc: self.collection_is_due(),
         }

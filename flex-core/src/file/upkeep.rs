@@ -158,22 +158,28 @@ impl Shared {
     /// Not while a checkpoint runs: the subtree's nodes may be getting their pages.
     pub fn reap(&self) -> Result<bool> {
         let _no_checkpoint = self.checkpoint_lock.lock();
-        let Some((subtree, death)) = ({
+        let Some((mut subtree, death)) = ({
             let mut core = self.core.lock();
             if core.checkpoint_running { None } else { core.drops.pop() }
         }) else {
             return Ok(false);
         };
         let mut released = Released::default();
-        let rest = subtree.take_apart(&self.pages, limits::REAP_SLICE_NODES, &mut released);
-        let rest = {
-            let mut core = self.core.lock();
-            core.absorb(released, death);
-            rest.map(|rest| core.drops.extend(rest.map(|rest| (rest, death))))
-        };
-        if let Err(error) = rest {
-            // The space of what can't be read stays counted as live: nothing is lost but room.
-            self.say(LogLevel::Warning, &format!("the space of a removed range can't be accounted for: {error}"));
+        let result = subtree.take_apart_some(&self.pages, limits::REAP_SLICE_NODES, &mut released);
+        let mut core = self.core.lock();
+        core.absorb(released, death);
+        match result {
+            Ok(true) => {}
+            Ok(false) => core.drops.push((subtree, death)),
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                drop(core);
+                // The space of what can't be read stays counted as live: nothing is lost but room.
+                self.say(LogLevel::Warning, &format!("the space of a removed range can't be accounted for: {error}"));
+            }
+            Err(error) => {
+                core.drops.push((subtree, death));
+                return Err(error);
+            }
         }
         Ok(true)
     }
