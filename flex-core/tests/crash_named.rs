@@ -311,6 +311,9 @@ fn a_snapshot_keeps_its_bytes_through_everything() {
     sound(&space, "without the snapshot");
 }
 
+/// An edit of a space and its file.
+type ColdEdit<'a> = &'a dyn Fn(&FlexSpace, &FlexFile) -> Result<(), Error>;
+
 /// Errors while pages of a cold tree are read: the edit fails and changes nothing, and works when it is tried again.
 #[test]
 fn edits_of_a_cold_tree_that_cannot_be_read_change_nothing() {
@@ -319,7 +322,7 @@ fn edits_of_a_cold_tree_that_cannot_be_read_change_nothing() {
     let (_, model) = deep(&space, 300);
     space.close().unwrap();
     let middle = model.len() as u64 / 2;
-    let edits: [(&str, &dyn Fn(&FlexSpace, &FlexFile) -> Result<(), Error>); 7] = [
+    let edits: [(&str, ColdEdit); 7] = [
         ("insert", &|_, file| file.insert(middle, &[1; 300])),
         ("write", &|_, file| file.write(middle, &[1; 900])),
         ("update", &|_, file| file.update(middle / 2, 700, &[1; 300])),

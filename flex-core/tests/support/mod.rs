@@ -227,8 +227,13 @@ impl State {
 
 /// Operations, and the states before the first and after each of them.
 pub fn workload(seed: u64, count: usize) -> (Vec<Op>, Vec<State>) {
+    workload_from(State::default(), seed, count)
+}
+
+/// A workload on a space that holds something.
+pub fn workload_from(state: State, seed: u64, count: usize) -> (Vec<Op>, Vec<State>) {
     let mut rng = Rng(seed);
-    let mut states = vec![State::default()];
+    let mut states = vec![state];
     let mut ops = Vec::new();
     for _ in 0..count {
         let mut state = states.last().expect("not empty").clone();
