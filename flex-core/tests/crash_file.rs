@@ -212,8 +212,8 @@ fn directory_entries_of_a_killed_creation_are_synced_by_the_next_open() {
     }
 }
 
-/// What the replayed log freed was free for the next session at once, before anything durable said that the freeing is:
-/// overwritten, it made the second recovery stop before operations that had been synced.
+/// What the replayed log freed must not be overwritten by the next session before a superblock replaces that log: the
+/// second recovery would stop before operations that were synced.
 #[test]
 fn what_a_replay_freed_waits_as_well() {
     let mem = MemFileSystem::new();

@@ -343,3 +343,26 @@ fn a_space_that_crashed_on_a_full_disk_opens_and_goes_on() {
         sound(&space, "reopened");
     }
 }
+
+/// The recovery wrote a summary for each full segment that the log names, also for one that was freed and punched since: on a
+/// full disk that failed, and the space could not be opened.
+#[test]
+fn a_recovery_needs_no_room_for_segments_that_were_freed() {
+    let mem = MemFileSystem::new();
+    let space = open(&mem, Durability::Manual).unwrap();
+    let file = space.create_file(b"f").unwrap();
+    file.append(b"kept").unwrap();
+    space.checkpoint().unwrap();
+    file.append(&[1; 30_000]).unwrap();
+    space.sync().unwrap();
+    file.collapse(4, 30_000).unwrap();
+    space.sync().unwrap();
+    let before = mem.used();
+    space.gc().unwrap();
+    assert!(mem.used() + 20_000 < before, "segments are punched: {} of {before} bytes", mem.used());
+    let image = mem.deep_copy();
+    image.set_capacity(image.used());
+    let space = open(&image, Durability::Manual).unwrap();
+    same(&space.open_file(b"f").unwrap(), b"kept", "reopened");
+    sound(&space, "reopened");
+}
