@@ -123,8 +123,14 @@ impl SegmentTable {
     /// The segment that `open` should take; `None` when the address space is used up. With `keep_reserve` the last free
     /// segment that has its blocks is left for a collection.
     pub fn next_free(&self, keep_reserve: bool) -> Option<SegmentId> {
-        let reserve = if keep_reserve { self.reserve() } else { None };
-        let free = self.free.iter().copied().find(|segment| Some(*segment) != reserve);
+        let free = if keep_reserve {
+            let reserve = self.reserve();
+            self.free.iter().copied().find(|segment| Some(*segment) != reserve)
+        } else {
+            // A collection on a full disk has only what has its blocks.
+            let ready = self.free.iter().find(|segment| !self.entries[segment.0 as usize].punched);
+            ready.or(self.free.first()).copied()
+        };
         let next = free.unwrap_or(self.beyond());
         (next.0 < self.geometry.max_segments()).then_some(next)
     }
@@ -265,12 +271,16 @@ impl SegmentTable {
         }
     }
 
-    /// Forgets the free segments at the end, beyond `keep` free ones in all; returns how many segments remain.
+    /// Forgets the free segments at the end, beyond `keep` free ones in all, and `keep` that have their blocks; returns how
+    /// many segments remain.
     pub fn trim(&mut self, keep: usize) -> u32 {
+        let mut with_blocks = self.free.iter().filter(|segment| !self.entries[segment.0 as usize].punched).count();
         while self.free.len() > keep
             && let Some(last) = self.entries.last()
             && last.state == SegmentState::Free
+            && (last.punched || with_blocks > keep)
         {
+            with_blocks -= usize::from(!last.punched);
             self.entries.pop();
             self.free.remove(&SegmentId(self.entries.len() as u32));
         }

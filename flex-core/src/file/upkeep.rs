@@ -158,34 +158,45 @@ impl Shared {
     /// Not while a checkpoint runs: the subtree's nodes may be getting their pages.
     pub fn reap(&self) -> Result<bool> {
         let _no_checkpoint = self.checkpoint_lock.lock();
-        let Some((subtree, death)) = ({
+        let Some((mut subtree, death)) = ({
             let mut core = self.core.lock();
             if core.checkpoint_running { None } else { core.drops.pop() }
         }) else {
             return Ok(false);
         };
         let mut released = Released::default();
-        let rest = subtree.take_apart(&self.pages, limits::REAP_SLICE_NODES, &mut released);
-        let rest = {
-            let mut core = self.core.lock();
-            core.absorb(released, death);
-            rest.map(|rest| core.drops.extend(rest.map(|rest| (rest, death))))
-        };
-        if let Err(error) = rest {
-            // The space of what can't be read stays counted as live: nothing is lost but room.
-            self.say(LogLevel::Warning, &format!("the space of a removed range can't be accounted for: {error}"));
+        let result = subtree.take_apart_some(&self.pages, limits::REAP_SLICE_NODES, &mut released);
+        let mut core = self.core.lock();
+        core.absorb(released, death);
+        match result {
+            Ok(true) => {}
+            Ok(false) => core.drops.push((subtree, death)),
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                drop(core);
+                // The space of what can't be read stays counted as live: nothing is lost but room.
+                self.say(LogLevel::Warning, &format!("the space of a removed range can't be accounted for: {error}"));
+            }
+            Err(error) => {
+                core.drops.push((subtree, death));
+                return Err(error);
+            }
         }
         Ok(true)
     }
 
     /// Frees what waits no longer, punches free segments out of `DATA` and cuts its free tail.
     pub fn give_back(&self) -> Result<()> {
+        self.give_back_but(limits::RESERVE_SEGMENTS)
+    }
+
+    /// `give_back`, but for the blocks of `keep` free segments.
+    pub fn give_back_but(&self, keep: usize) -> Result<()> {
         let punch = {
             let mut core = self.core.lock();
             core.settle(&self.data);
             let snapshots = &core.snapshots;
             self.pages.settle(snapshots);
-            core.table.to_punch(limits::RESERVE_SEGMENTS)
+            core.table.to_punch(keep)
         };
         let size = self.data.geometry.segment_bytes() as u64;
         for segment in punch {
@@ -198,7 +209,7 @@ impl Shared {
         }
         let mut core = self.core.lock();
         let before = core.table.entries().len() as u64;
-        let after = core.table.trim(limits::RESERVE_SEGMENTS) as u64;
+        let after = core.table.trim(keep) as u64;
         if after < before && self.data.file.len()? > after * size {
             self.data.file.set_len(after * size)?;
         }
