@@ -180,13 +180,14 @@ impl SegmentTable {
         self.used += 1;
     }
 
-    /// Ends the writing; a segment in which nothing is live or staged is quarantined at once.
+    /// Ends the writing; a segment in which nothing is live or staged is quarantined at once. Its last blocks may not be in
+    /// the log yet: it waits for the next frame, behind which they are.
     pub fn seal(&mut self, segment: SegmentId, sequence: u64) {
         let entry = &mut self.entries[segment.0 as usize];
         debug_assert!(entry.state == SegmentState::Open);
         entry.state = SegmentState::Sealed;
         entry.written = sequence;
-        self.quarantine_if_empty(segment, sequence);
+        self.quarantine_if_empty(segment, sequence + 1);
     }
 
     /// Bytes were written and wait to be linked.
@@ -214,12 +215,12 @@ impl SegmentTable {
         self.live_bytes += len as u64;
     }
 
-    /// Staged bytes will not be linked.
+    /// Staged bytes will not be linked. As in `seal`, the next frame may be the one that names their blocks.
     pub fn unstage(&mut self, address: PhysicalOffset, len: u32, sequence: u64) {
         let Some(entry) = self.entry_mut(address) else { return };
         debug_assert!(entry.staged >= len, "{address:?}: {} staged, {len} given up", entry.staged);
         entry.staged = entry.staged.saturating_sub(len);
-        self.quarantine_if_empty(self.geometry.locate(address).0, sequence);
+        self.quarantine_if_empty(self.geometry.locate(address).0, sequence + 1);
     }
 
     /// No published tree refers to these bytes any more, since operation `sequence`.
@@ -370,7 +371,7 @@ mod tests {
         for id in [0, 1, 4, 5] {
             table.seal(SegmentId(id), 2);
         }
-        table.settle(2, &SnapshotList::default(), |_| false);
+        table.settle(3, &SnapshotList::default(), |_| false);
         assert_eq!(table.to_punch(1), [SegmentId(1), SegmentId(4), SegmentId(5)]);
         assert_eq!(table.trim(3), 5);
         assert_eq!(table.trim(0), 4);
