@@ -41,15 +41,16 @@ pub struct SegmentEntry {
     pub birth: u64,
     /// Sequence number when it was last appended to: its age.
     pub written: u64,
-    /// Sequence number of the last operation that took bytes of it out of a tree. Dropped subtrees are accounted for late
-    /// and out of order, so that the last release need not be the latest.
-    pub released: u64,
+    /// Sequence number of the latest operation that it was needed before: one that took bytes of it out of a tree, or the
+    /// one behind its sealing or the giving up of staged bytes. Dropped subtrees are accounted for late and out of order,
+    /// so that the last release need not be the latest.
+    pub needed: u64,
     /// Whether its blocks are given back to the file system (of a free one).
     pub punched: bool,
 }
 
 const FREE: SegmentEntry =
-    SegmentEntry { state: SegmentState::Free, live: 0, staged: 0, birth: 0, written: 0, released: 0, punched: true };
+    SegmentEntry { state: SegmentState::Free, live: 0, staged: 0, birth: 0, written: 0, needed: 0, punched: true };
 
 struct Quarantined {
     segment: SegmentId,
@@ -228,7 +229,6 @@ impl SegmentTable {
         let Some(entry) = self.entry_mut(address) else { return };
         debug_assert!(entry.live >= len, "{address:?}: {} live, {len} released", entry.live);
         entry.live = entry.live.saturating_sub(len);
-        entry.released = entry.released.max(sequence);
         self.live_bytes = self.live_bytes.saturating_sub(len as u64);
         self.quarantine_if_empty(self.geometry.locate(address).0, sequence);
     }
@@ -291,9 +291,10 @@ impl SegmentTable {
 
     fn quarantine_if_empty(&mut self, segment: SegmentId, sequence: u64) {
         let entry = &mut self.entries[segment.0 as usize];
+        entry.needed = entry.needed.max(sequence);
         if entry.state == SegmentState::Sealed && entry.live == 0 && entry.staged == 0 {
             entry.state = SegmentState::Quarantined;
-            let death = sequence.max(entry.released);
+            let death = entry.needed;
             self.quarantine.push(Quarantined { segment, birth: entry.birth, death });
             self.used -= 1;
         }
