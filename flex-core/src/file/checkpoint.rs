@@ -152,16 +152,16 @@ impl Shared {
     }
 
     fn make_frozen_log_durable(&self, sequence: u64) -> Result<()> {
-        let (point, data_bytes) = {
+        let (point, mark) = {
             let core = self.core.lock();
-            (core.log.sync_point(), core.writer.unsynced_bytes())
+            (core.log.sync_point(), core.writer.sync_mark())
         };
         self.data.file.sync_data()?;
         for file in &point.files {
             file.sync_data()?;
         }
         let mut core = self.core.lock();
-        core.writer.note_synced(data_bytes);
+        core.writer.note_synced(mark);
         core.log.note_durable(&point);
         core.durable_sequence = core.durable_sequence.max(point.sequence).max(sequence);
         Ok(())

@@ -91,13 +91,16 @@ pub struct SegmentWriter {
     heads: [Option<Head>; HEADS],
     unlogged: Vec<BlockRun>,
     bytes_written: u64,
-    unsynced_bytes: u64,
+    /// Block bytes handed to the kernel, and how many of them were when the last finished sync of `DATA` began. Two totals
+    /// and no difference: syncs may overlap, and each is told of by what it found.
+    handed_total: u64,
+    synced_total: u64,
 }
 
 impl SegmentWriter {
     /// Heads that open a segment when they are first used.
     pub fn new() -> SegmentWriter {
-        SegmentWriter { heads: [None; HEADS], unlogged: Vec::new(), bytes_written: 0, unsynced_bytes: 0 }
+        SegmentWriter { heads: [None; HEADS], unlogged: Vec::new(), bytes_written: 0, handed_total: 0, synced_total: 0 }
     }
 
     /// Goes on in a segment that a checkpoint or the log left open; it must be `Open` in the table.
@@ -115,17 +118,22 @@ impl SegmentWriter {
 
     /// Bytes written to `DATA` since the last `note_synced`.
     pub fn unsynced_bytes(&self) -> u64 {
-        self.unsynced_bytes
+        self.handed_total - self.synced_total
+    }
+
+    /// What a sync of `DATA` that begins now covers, for `note_synced`.
+    pub fn sync_mark(&self) -> u64 {
+        self.handed_total
     }
 
     /// Makes the next sync include `DATA`, whatever is written till then.
     pub fn expect_unsynced(&mut self) {
-        self.unsynced_bytes = self.unsynced_bytes.max(1);
+        self.handed_total += 1;
     }
 
-    /// A sync of `DATA` began after these many bytes had waited.
-    pub fn note_synced(&mut self, bytes: u64) {
-        self.unsynced_bytes = self.unsynced_bytes.saturating_sub(bytes);
+    /// A sync of `DATA` that began at this mark is done.
+    pub fn note_synced(&mut self, mark: u64) {
+        self.synced_total = self.synced_total.max(mark);
     }
 
     /// Appends bytes and counts them as staged. All of them are in, or none are.
@@ -277,7 +285,7 @@ impl SegmentWriter {
         head.handed = to;
         let (id, first_block) = (head.segment.0, from / BLOCK_BYTES as u32);
         self.bytes_written += (to - from) as u64;
-        self.unsynced_bytes += (to - from) as u64;
+        self.handed_total += (to - from) as u64;
         match self.unlogged.last_mut() {
             Some(run)
                 if run.segment == id

@@ -186,21 +186,21 @@ impl Shared {
         }
         let _leader = self.sync_lock.lock();
         self.latch.check()?;
-        let (point, data_bytes) = {
+        let (point, mark, data_waits) = {
             let core = self.core.lock();
             if core.durable_sequence >= target {
                 return Ok(());
             }
-            (core.log.sync_point(), core.writer.unsynced_bytes())
+            (core.log.sync_point(), core.writer.sync_mark(), core.writer.unsynced_bytes() > 0)
         };
-        if data_bytes > 0 {
+        if data_waits {
             self.data.file.sync_data()?;
         }
         for file in &point.files {
             file.sync_data()?;
         }
         let mut core = self.core.lock();
-        core.writer.note_synced(data_bytes);
+        core.writer.note_synced(mark);
         core.log.note_durable(&point);
         core.durable_sequence = core.durable_sequence.max(point.sequence);
         core.counters.syncs += 1;
