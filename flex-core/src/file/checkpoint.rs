@@ -81,7 +81,14 @@ impl Frozen {
 }
 
 impl Shared {
-    /// Writes a checkpoint of the state as it is now. Waits for one that is under way.
+    /// Writes a checkpoint of the state as it is now: where a frozen one waits, that one first.
+    pub fn checkpoint_now(&self) -> Result<()> {
+        let waits = self.checkpoint_lock.lock().is_some();
+        self.checkpoint()?;
+        if waits { self.checkpoint() } else { Ok(()) }
+    }
+
+    /// Writes the frozen state that waits, else a checkpoint of the state as it is now. Waits for one that is under way.
     pub fn checkpoint(&self) -> Result<()> {
         self.latch.check()?;
         let mut slot = self.checkpoint_lock.lock();

@@ -65,7 +65,7 @@ impl<'a> Edit<'a> {
         let mut result = commit_changes(shared, file, changes, &mut self.staged, frees_space, count);
         if frees_space && matches!(&result, Err(e) if e.kind() == ErrorKind::NoSpace) {
             // The log can't grow: a checkpoint makes it short again.
-            shared.checkpoint()?;
+            shared.checkpoint_now()?;
             result = commit_changes(shared, file, changes, &mut self.staged, frees_space, count);
         }
         let due = result?;
