@@ -27,7 +27,7 @@ pub enum LogLevel {
     Info,
 }
 
-/// Receives messages, from any thread of the library. It must not call back into the same space.
+/// Receives messages, from any thread of the library. Calls that it makes into the same space are answered `Busy`.
 pub type LogCallback = Arc<dyn Fn(LogLevel, &str) + Send + Sync>;
 
 /// How to open a space. [`Default`] creates it when it is missing.

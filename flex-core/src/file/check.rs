@@ -6,8 +6,10 @@
 //! 4. Each block that an extent touches has its checksum on disk.
 //! 5. Used pages are those of trees and catalog, and those that wait to become free: none is lost.
 //!
-//! It looks at a snapshot while others go on; 3 and 5 are compared only when nothing changed meanwhile.
+//! It looks at a snapshot while others go on, but checkpoints wait while it walks the trees; 3 and 5 are compared only when
+//! nothing changed meanwhile.
 
+use super::callbacks::Callback;
 use super::geometry::SegmentId;
 use super::page_store::FIRST_PAGE;
 use super::segment_table::{SegmentEntry, SegmentState};
@@ -46,6 +48,9 @@ pub fn check(space: &Arc<SpaceHandle>, progress: &mut dyn FnMut(Progress) -> boo
         space.flush()?;
         while space.reap()? {}
     }
+    // A checkpoint or accounting under way has parts of the state in its hands, and moves pages that the snapshot's nodes
+    // name without being read from them: neither goes on until the trees are walked.
+    let quiet = space.checkpoint_lock.lock();
     let mut check = {
         let mut core = space.core.lock();
         Check {
@@ -65,6 +70,7 @@ pub fn check(space: &Arc<SpaceHandle>, progress: &mut dyn FnMut(Progress) -> boo
     }
     check.live_bytes();
     check.used_pages();
+    drop(quiet);
     check.blocks(progress)?;
     Ok(check.report)
 }
@@ -159,7 +165,6 @@ impl Check<'_> {
     fn used_pages(&mut self) {
         let space = self.space;
         let (known, waiting) = {
-            // A checkpoint between the snapshot and here moves pages: then there is nothing to compare.
             let core = space.core.lock();
             let unchanged = core.log.sequence() == self.sequence && !core.checkpoint_running && self.settled;
             if !unchanged || core.snapshots.count() != 1 {
@@ -181,7 +186,7 @@ impl Check<'_> {
         let total = self.segments.values().map(|touched| touched.live).sum();
         let mut done = 0;
         for (segment, touched) in std::mem::take(&mut self.segments) {
-            if !progress(Progress { done, total }) {
+            if !tell(space, progress, Progress { done, total }) {
                 return Err(Error::invalid("the check was cancelled"));
             }
             for block in 0..space.data.geometry.data_blocks() {
@@ -195,7 +200,12 @@ impl Check<'_> {
             }
             done += touched.live;
         }
-        progress(Progress { done, total });
+        tell(space, progress, Progress { done, total });
         Ok(())
     }
+}
+
+fn tell(space: &Arc<SpaceHandle>, progress: &mut dyn FnMut(Progress) -> bool, at: Progress) -> bool {
+    let _inside = space.callbacks.enter(Callback::Progress);
+    progress(at)
 }

@@ -159,7 +159,7 @@ impl Shared {
     }
 
     fn make_frozen_log_durable(&self, sequence: u64) -> Result<()> {
-        let (point, mark) = {
+        let (point, data_mark) = {
             let core = self.core.lock();
             (core.log.sync_point(), core.writer.sync_mark())
         };
@@ -168,7 +168,7 @@ impl Shared {
             file.sync_data()?;
         }
         let mut core = self.core.lock();
-        core.writer.note_synced(mark);
+        core.writer.note_synced(data_mark);
         core.log.note_durable(&point);
         core.durable_sequence = core.durable_sequence.max(point.sequence).max(sequence);
         Ok(())

@@ -242,6 +242,13 @@ impl Core {
         self.operations.saturating_mul(2).min(self.log.len() / 16) + 8 * self.files.len() as u64
     }
 
+    /// A group of this thread is over, or belongs to another now.
+    pub fn remove_group_owner(&mut self, owner: Option<ThreadId>) {
+        if let Some(at) = self.group_owners.iter().position(|other| Some(*other) == owner) {
+            self.group_owners.swap_remove(at);
+        }
+    }
+
     /// Whether this thread holds a group.
     pub fn in_group(&self) -> bool {
         self.group_owners.contains(&std::thread::current().id())

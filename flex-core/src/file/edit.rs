@@ -38,7 +38,7 @@ impl<'a> Edit<'a> {
     /// Enters the space and locks the file.
     pub fn begin(shared: &'a Arc<Shared>, file: &'a FileState) -> Result<Edit<'a>> {
         let entered = shared.enter_to_write()?;
-        let writer = file.writer.lock(|| shared.core.lock().in_group())?;
+        let writer = file.writer.lock(|| shared.may_wait_for_group())?;
         if file.removed.load(Ordering::Acquire) {
             return Err(Error::new(ErrorKind::NotFound, "the file was removed"));
         }

@@ -41,10 +41,12 @@ impl FlexFile {
     }
 
     fn tree(&self) -> Result<RwLockReadGuard<'_, FlexTree>> {
+        let tree = self.file.tree.read();
+        // Under the lock, under which a removal empties the tree.
         if self.file.removed.load(Ordering::Acquire) {
             return Err(Error::new(ErrorKind::NotFound, "the file was removed"));
         }
-        Ok(self.file.tree.read())
+        Ok(tree)
     }
 
     /// Size in bytes.

@@ -73,6 +73,7 @@ impl Shared {
     }
 
     fn collect_holding(self: &Arc<Self>, held: Option<FileId>, thorough: bool) -> Result<GcReport> {
+        // May be called with a file held: a collection never waits long for a file, so that this ends.
         let _alone = self.gc_lock.lock();
         let (victims, used_before) = self.choose_victims(thorough);
         let mut report = GcReport::default();
@@ -126,7 +127,7 @@ impl Shared {
     ) -> Result<u64> {
         let (mut at, mut copied) = (0, 0);
         loop {
-            let guard = if held == Some(file.id) { None } else { file.writer.try_lock() };
+            let guard = if held == Some(file.id) { None } else { file.writer.lock_between_operations() };
             if (guard.is_none() && held != Some(file.id)) || file.removed.load(Ordering::Acquire) {
                 return Ok(copied);
             }
@@ -206,7 +207,7 @@ impl Shared {
         let (mut at, mut rewritten) = (offset, 0);
         let end = offset.saturating_add(len);
         loop {
-            let guard = file.writer.lock(|| self.core.lock().in_group())?;
+            let guard = file.writer.lock(|| self.may_wait_for_group())?;
             let size = file.tree.read().len().min(end);
             if at >= size || file.removed.load(Ordering::Acquire) {
                 return Ok(rewritten);

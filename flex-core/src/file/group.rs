@@ -26,7 +26,7 @@ use std::thread::ThreadId;
 pub struct Group {
     space: Arc<SpaceHandle>,
     members: Vec<Member>,
-    /// The thread that is listed as a holder of this group; none while it has not begun.
+    /// The thread that is known to hold the group; none before it has all its files.
     owner: Option<ThreadId>,
     released: Released,
     records: Vec<u8>,
@@ -59,7 +59,7 @@ impl Group {
             user_bytes: 0,
         };
         for file in files {
-            file.writer.hold(|| space.core.lock().in_group())?;
+            file.writer.hold(|| space.may_wait_for_group())?;
             let tree = file.tree.read().clone();
             let removed = file.removed.load(Ordering::Acquire);
             group.members.push(Member { file, tree });
@@ -67,10 +67,19 @@ impl Group {
                 return Err(Error::new(ErrorKind::NotFound, "a file of the group was removed"));
             }
         }
-        let owner = std::thread::current().id();
-        space.core.lock().group_owners.push(owner);
-        group.owner = Some(owner);
+        group.note_owner();
         Ok(group)
+    }
+
+    /// A group may have been moved: the thread that changes it now is the one that must not wait for it.
+    fn note_owner(&mut self) {
+        let this = std::thread::current().id();
+        if self.owner != Some(this) {
+            let mut core = self.space.core.lock();
+            core.remove_group_owner(self.owner);
+            core.group_owners.push(this);
+            self.owner = Some(this);
+        }
     }
 
     /// The file's size, with the group's changes.
@@ -222,6 +231,7 @@ impl Group {
         let space = self.space.clone();
         let _entered = space.enter_to_write()?;
         let index = self.index(file)?;
+        self.note_owner();
         if len == 0 { Ok(()) } else { self.apply(index, &[change]) }
     }
 
@@ -231,6 +241,7 @@ impl Group {
         let space = self.space.clone();
         let _entered = space.enter_to_write()?;
         let index = self.index(file)?;
+        self.note_owner();
         let mut pieces = Pieces::new();
         edit::stage(&space, &bufs, Temperature::New, None, &mut pieces)?;
         let changes = plan(self.members[index].tree.len(), pieces.clone());
@@ -282,9 +293,7 @@ impl Drop for Group {
         {
             let mut core = self.space.core.lock();
             core.unstage(&self.staged);
-            if let Some(at) = core.group_owners.iter().position(|owner| Some(*owner) == self.owner) {
-                core.group_owners.swap_remove(at);
-            }
+            core.remove_group_owner(self.owner);
         }
         for member in &self.members {
             member.file.writer.release();

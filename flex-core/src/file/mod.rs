@@ -5,6 +5,7 @@
 //! operation); `checkpoint` and `recovery`; `read`, `view`, `snapshot` and `group`; `gc`, `upkeep` and `check`. The terms, the
 //! write path and the recovery argument are in docs/design.md, the bytes in docs/format.md.
 
+mod callbacks;
 mod catalog;
 mod change;
 mod check;

@@ -1,7 +1,8 @@
 //! Which segments are in use, how much of each is live, and when a free one may be used again.
 //!
 //! A segment is free, open, sealed or quarantined. It becomes quarantined when its last live byte goes, and free when
-//! (a) the frame that freed it is durable, and recorded as such (see `logical_log`), (b) no snapshot from its life `[birth, death)` is held, and
+//! (a) the frame that freed it is durable, and recorded as such (see `logical_log`), (b) no snapshot from its life
+//! `[birth, death)` is held, and
 //! (c) no reader has it pinned. `birth` and `death` are sequence numbers, so that one old snapshot does not hold
 //! what came and went after it.
 //!
@@ -332,6 +333,32 @@ mod tests {
         assert_eq!(table.settle(15, &snapshots, |_| true), 0, "a reader has it pinned");
         assert_eq!(table.settle(15, &snapshots, |_| false), 1, "snapshots from before and after do not hold it");
         assert_eq!(table.next_free(false), Some(segment));
+    }
+
+    #[test]
+    fn a_segment_lives_until_its_newest_release_in_whatever_order_they_are_accounted_for() {
+        let (geometry, mut table) = table();
+        let segment = SegmentId(0);
+        table.open(segment, 1);
+        let (first, second) = (geometry.address(segment, 0), geometry.address(segment, 100));
+        for address in [first, second] {
+            table.stage(address, 100);
+            table.publish(address, 100);
+        }
+        table.seal(segment, 2);
+        // Operation 10 dropped a subtree; before it was accounted for, operation 20 took the rest.
+        table.release(second, 100, 20);
+        table.release(first, 100, 10);
+        let mut snapshots = SnapshotList::default();
+        assert_eq!(
+            table.settle(15, &snapshots, |_| false),
+            0,
+            "operation 20 is not durable: a recovery needs its bytes"
+        );
+        snapshots.add(15);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 0, "the snapshot sees what operation 20 took");
+        snapshots.remove(15);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 1);
     }
 
     #[test]

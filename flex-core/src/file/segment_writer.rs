@@ -91,16 +91,16 @@ pub struct SegmentWriter {
     heads: [Option<Head>; HEADS],
     unlogged: Vec<BlockRun>,
     bytes_written: u64,
-    /// Block bytes handed to the kernel, and how many of them were when the last finished sync of `DATA` began. Two totals
-    /// and no difference: syncs may overlap, and each is told of by what it found.
-    handed_total: u64,
-    synced_total: u64,
+    /// Bytes that a sync had to cover so far: only grows.
+    sync_mark: u64,
+    /// How much of that one covered.
+    synced_mark: u64,
 }
 
 impl SegmentWriter {
     /// Heads that open a segment when they are first used.
     pub fn new() -> SegmentWriter {
-        SegmentWriter { heads: [None; HEADS], unlogged: Vec::new(), bytes_written: 0, handed_total: 0, synced_total: 0 }
+        SegmentWriter { heads: [None; HEADS], unlogged: Vec::new(), bytes_written: 0, sync_mark: 0, synced_mark: 0 }
     }
 
     /// Goes on in a segment that a checkpoint or the log left open; it must be `Open` in the table.
@@ -116,24 +116,24 @@ impl SegmentWriter {
         self.bytes_written
     }
 
-    /// Bytes written to `DATA` since the last `note_synced`.
+    /// Bytes written to `DATA` that no sync covers.
     pub fn unsynced_bytes(&self) -> u64 {
-        self.handed_total - self.synced_total
-    }
-
-    /// What a sync of `DATA` that begins now covers, for `note_synced`.
-    pub fn sync_mark(&self) -> u64 {
-        self.handed_total
+        self.sync_mark - self.synced_mark
     }
 
     /// Makes the next sync include `DATA`, whatever is written till then.
     pub fn expect_unsynced(&mut self) {
-        self.handed_total += 1;
+        self.sync_mark += 1;
     }
 
-    /// A sync of `DATA` that began at this mark is done.
+    /// What a sync of `DATA` that begins now covers.
+    pub fn sync_mark(&self) -> u64 {
+        self.sync_mark
+    }
+
+    /// A sync that began at `mark` is done. Syncs overlap: they may be noted in any order.
     pub fn note_synced(&mut self, mark: u64) {
-        self.synced_total = self.synced_total.max(mark);
+        self.synced_mark = self.synced_mark.max(mark);
     }
 
     /// Appends bytes and counts them as staged. All of them are in, or none are.
@@ -285,7 +285,7 @@ impl SegmentWriter {
         head.handed = to;
         let (id, first_block) = (head.segment.0, from / BLOCK_BYTES as u32);
         self.bytes_written += (to - from) as u64;
-        self.handed_total += (to - from) as u64;
+        self.sync_mark += (to - from) as u64;
         match self.unlogged.last_mut() {
             Some(run)
                 if run.segment == id

@@ -1,8 +1,10 @@
 //! What all handles of a space share, and the way in for every call.
 //!
-//! `enter` refuses calls in a forked child and after `close`, and keeps `close` waiting while a call is inside.
+//! `enter` refuses calls in a forked child, from the log callback and after `close` began, and keeps `close` waiting while a
+//! call is inside. Calls that wait for a group meanwhile give up, since the group may be the closing thread's own.
 //! The last handle that goes closes the space, as `close` does, without a place for the error but the log callback.
 
+use super::callbacks::{Callback, Callbacks};
 use super::checkpoint::Frozen;
 use super::core::{Core, Due, FileState};
 use super::page_store::PageStore;
@@ -17,6 +19,7 @@ use crate::{Error, ErrorKind, Result};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// See the module.
 pub struct Shared {
@@ -44,13 +47,16 @@ pub struct Shared {
     pub gc_lock: Mutex<()>,
     /// What the background thread waits for.
     pub upkeep: Upkeep,
+    /// Threads that are in a callback.
+    pub callbacks: Callbacks,
+    /// `close` has begun.
+    closed: AtomicBool,
     gate: RwLock<Gate>,
     fork: ForkGuard,
 }
 
-/// Open or closed.
+/// What calls hold while they are inside.
 pub struct Gate {
-    closed: bool,
     /// Held while the space is open.
     lock: Option<Box<dyn DirLock>>,
 }
@@ -96,7 +102,9 @@ impl Shared {
             hash_seed: parts.hash_seed,
             gc_lock: Mutex::new(()),
             upkeep: Upkeep::new(),
-            gate: RwLock::new(Gate { closed: false, lock: Some(parts.lock) }),
+            callbacks: Callbacks::default(),
+            closed: AtomicBool::new(false),
+            gate: RwLock::new(Gate { lock: Some(parts.lock) }),
             fork: ForkGuard::new(),
         }
     }
@@ -107,9 +115,29 @@ impl Shared {
         if self.fork.is_forked() {
             return Err(forked());
         }
+        if self.callbacks.current() == Some(Callback::Log) {
+            return Err(Error::new(ErrorKind::Busy, "the log callback must not call into its own space"));
+        }
+        // Before the lock, too: a close that waits for it must not be held up by calls that come in one after the other.
+        self.check_open()?;
         // Recursive, because a callback may call back while a close waits.
         let gate = self.gate.read_recursive();
-        if gate.closed { Err(closed()) } else { Ok(gate) }
+        self.check_open()?;
+        Ok(gate)
+    }
+
+    #[inline]
+    fn check_open(&self) -> Result<()> {
+        if self.closed.load(Ordering::Acquire) { Err(closed()) } else { Ok(()) }
+    }
+
+    /// Whether a call that is inside may wait until a group gives a file back.
+    pub fn may_wait_for_group(&self) -> Result<()> {
+        self.check_open()?;
+        if self.core.lock().in_group() {
+            return Err(Error::new(ErrorKind::Busy, "the file is held by a group, and this thread holds one too"));
+        }
+        Ok(())
     }
 
     /// The way in for calls that write.
@@ -131,6 +159,7 @@ impl Shared {
     /// Hands a message to the log callback.
     pub fn say(&self, level: LogLevel, text: &str) {
         if let Some(log) = &self.options.log {
+            let _inside = self.callbacks.enter(Callback::Log);
             log(level, text);
         }
     }
@@ -186,7 +215,7 @@ impl Shared {
         }
         let _leader = self.sync_lock.lock();
         self.latch.check()?;
-        let (point, mark, data_waits) = {
+        let (point, data_mark, data_waits) = {
             let core = self.core.lock();
             if core.durable_sequence >= target {
                 return Ok(());
@@ -200,7 +229,7 @@ impl Shared {
             file.sync_data()?;
         }
         let mut core = self.core.lock();
-        core.writer.note_synced(mark);
+        core.writer.note_synced(data_mark);
         core.log.note_durable(&point);
         core.durable_sequence = core.durable_sequence.max(point.sequence);
         core.counters.syncs += 1;
@@ -227,13 +256,17 @@ impl Shared {
         if self.fork.is_forked() {
             return Err(forked());
         }
-        {
-            let mut gate = self.gate.write();
-            if gate.closed {
-                return Err(closed());
-            }
-            gate.closed = true;
+        if self.callbacks.current().is_some() {
+            return Err(Error::new(ErrorKind::Busy, "a callback can't close the space whose call it is part of"));
         }
+        if self.closed.swap(true, Ordering::AcqRel) {
+            return Err(closed());
+        }
+        for file in self.all_files() {
+            file.writer.wake();
+        }
+        // Waits for the calls inside.
+        drop(self.gate.write());
         self.upkeep.stop();
         let result = if self.options.read_only { Ok(()) } else { self.write_everything() };
         self.gate.write().lock = None;
@@ -288,11 +321,24 @@ pub struct SpaceHandle(pub Arc<Shared>);
 
 impl Drop for SpaceHandle {
     fn drop(&mut self) {
-        if let Err(error) = self.0.close()
-            && !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Forked)
-        {
-            self.0.say(LogLevel::Error, &format!("closing with the last handle failed: {error}"));
+        if !self.0.is_forked() && self.0.callbacks.current().is_some() {
+            // In a callback of the background thread, which has to end it first.
+            let shared = self.0.clone();
+            let thread = std::thread::Builder::new().name("flexfile-close".into());
+            if let Err(error) = thread.spawn(move || close_last(&shared)) {
+                self.0.say(LogLevel::Error, &format!("the space stays open, no thread to close it: {error}"));
+            }
+            return;
         }
+        close_last(&self.0);
+    }
+}
+
+fn close_last(shared: &Arc<Shared>) {
+    if let Err(error) = shared.close()
+        && !matches!(error.kind(), ErrorKind::Closed | ErrorKind::Forked)
+    {
+        shared.say(LogLevel::Error, &format!("closing with the last handle failed: {error}"));
     }
 }
 

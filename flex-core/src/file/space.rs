@@ -65,7 +65,8 @@ impl FlexSpace {
     }
 
     /// Ends the space: waits for the calls inside, makes everything durable, writes a checkpoint, stops the background
-    /// thread and releases the lock. Handles that remain answer `Closed`. After an error the space is closed all the
+    /// thread and releases the lock. Handles that remain answer `Closed`, and so do calls that wait for a group. From a
+    /// callback of the space it answers `Busy`, and nothing is closed. After an error the space is closed all the
     /// same, and what was durable before is there when it is opened again.
     pub fn close(&self) -> Result<()> {
         self.handle.close()
@@ -140,7 +141,7 @@ impl FlexSpace {
     pub fn remove_file(&self, name: &[u8]) -> Result<()> {
         let _entered = self.handle.enter_to_write()?;
         let file = self.handle.find(name)?;
-        let _writer = file.writer.lock(|| self.handle.core.lock().in_group())?;
+        let _writer = file.writer.lock(|| self.handle.may_wait_for_group())?;
         let due = {
             let mut core = self.handle.core.lock();
             if !core.files.get(name).is_some_and(|found| Arc::ptr_eq(found, &file)) {

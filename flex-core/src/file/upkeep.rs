@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const IDLE: Duration = Duration::from_secs(1);
 
@@ -74,8 +74,9 @@ impl Upkeep {
         }
     }
 
-    /// Sleeps until there is something to do. Returns `None` to end, else whether the sleep ran out.
-    fn wait(&self, time: Duration) -> Option<bool> {
+    /// Sleeps until there is something to do. Returns `None` to end, else whether `time` has passed since `since`,
+    /// which notes when this thread first found the space dirty: what is due in between does not put that off.
+    fn wait(&self, time: Duration, since: &mut Option<Instant>) -> Option<bool> {
         let mut stop = self.stop.lock();
         if *stop {
             return None;
@@ -83,10 +84,15 @@ impl Upkeep {
         let mut timed_out = false;
         if !self.due.load(Ordering::Acquire) {
             if self.dirty.load(Ordering::Acquire) {
-                timed_out = self.wake.wait_for(&mut stop, time).timed_out();
+                let left = time.saturating_sub(since.get_or_insert_with(Instant::now).elapsed());
+                self.wake.wait_for(&mut stop, left);
             } else {
                 self.wake.wait(&mut stop);
             }
+        }
+        if self.dirty.load(Ordering::Acquire) && since.get_or_insert_with(Instant::now).elapsed() >= time {
+            timed_out = true;
+            *since = None;
         }
         self.due.store(false, Ordering::Release);
         (!*stop).then_some(timed_out)
@@ -98,8 +104,8 @@ fn run(shared: &Arc<Shared>) {
         Durability::Interval(time) => (time, true),
         _ => (IDLE, false),
     };
-    let mut seen = 0;
-    while let Some(timed_out) = shared.upkeep.wait(time) {
+    let (mut seen, mut dirty_since) = (0, None);
+    while let Some(timed_out) = shared.upkeep.wait(time, &mut dirty_since) {
         shared.run_upkeep();
         if timed_out {
             let sequence = shared.core.lock().log.sequence();
@@ -160,15 +166,14 @@ impl Shared {
         };
         let mut released = Released::default();
         let rest = subtree.take_apart(&self.pages, limits::REAP_SLICE_NODES, &mut released);
-        let mut core = self.core.lock();
-        core.absorb(released, death);
-        match rest {
-            Ok(Some(rest)) => core.drops.push((rest, death)),
-            Ok(None) => {}
-            Err(error) => {
-                // The space of what can't be read stays counted as live: nothing is lost but room.
-                self.say(LogLevel::Warning, &format!("the space of a removed range can't be accounted for: {error}"));
-            }
+        let rest = {
+            let mut core = self.core.lock();
+            core.absorb(released, death);
+            rest.map(|rest| core.drops.extend(rest.map(|rest| (rest, death))))
+        };
+        if let Err(error) = rest {
+            // The space of what can't be read stays counted as live: nothing is lost but room.
+            self.say(LogLevel::Warning, &format!("the space of a removed range can't be accounted for: {error}"));
         }
         Ok(true)
     }

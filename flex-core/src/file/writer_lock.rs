@@ -1,11 +1,15 @@
 //! One writer of a file at a time: single operations for their duration, a group for its life.
 //!
 //! A thread that holds a group and needs a file that a group holds would wait for itself (or for another that may wait
-//! for it), so it is answered `Busy` instead.
+//! for it), so it is answered `Busy` instead. Nobody waits for a group once the space is being closed.
 
-use crate::{Error, ErrorKind, Result};
+use crate::Result;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::thread::ThreadId;
+use std::time::Duration;
+
+/// How long a collection waits for an operation to end.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The lock of one file.
 #[derive(Default)]
@@ -19,27 +23,33 @@ pub type OperationGuard<'a> = MutexGuard<'a, Option<ThreadId>>;
 
 impl WriterLock {
     /// Waits until no group holds the file, and keeps others out until the guard is dropped.
-    /// `in_group`: whether this thread holds a group of the space.
-    pub fn lock(&self, in_group: impl Fn() -> bool) -> Result<OperationGuard<'_>> {
+    /// `may_wait` is asked before each wait for a group; its error is the answer.
+    pub fn lock(&self, may_wait: impl Fn() -> Result<()>) -> Result<OperationGuard<'_>> {
         let mut group = self.group.lock();
         while group.is_some() {
-            if in_group() {
-                return Err(Error::new(ErrorKind::Busy, "the file is held by a group, and this thread holds one too"));
-            }
+            may_wait()?;
             self.free.wait(&mut group);
         }
         Ok(group)
     }
 
-    /// Keeps others out, unless somebody is in already.
-    pub fn try_lock(&self) -> Option<OperationGuard<'_>> {
-        self.group.try_lock().filter(|group| group.is_none())
+    /// Keeps others out, unless a group holds the file or an operation does not end soon. For a collection, which may be
+    /// what that operation waits for.
+    pub fn lock_between_operations(&self) -> Option<OperationGuard<'_>> {
+        self.group.try_lock_for(PATIENCE).filter(|group| group.is_none())
     }
 
     /// Hands the file to a group of this thread, until `release`.
-    pub fn hold(&self, in_group: impl Fn() -> bool) -> Result<()> {
-        *self.lock(in_group)? = Some(std::thread::current().id());
+    pub fn hold(&self, may_wait: impl Fn() -> Result<()>) -> Result<()> {
+        *self.lock(may_wait)? = Some(std::thread::current().id());
         Ok(())
+    }
+
+    /// Makes those who wait ask again whether they may.
+    pub fn wake(&self) {
+        // Whoever asked before the lock was taken here waits by now.
+        drop(self.group.lock());
+        self.free.notify_all();
     }
 
     /// Ends what `hold` began.

@@ -3,7 +3,7 @@
 //! In a leaf an extent is a 32-bit start and one 64-bit word: 48-bit physical offset below, 16-bit tag above. Its
 //! length is the distance to the next start. [`Piece`] is the form in which edits off the hot path move extents about.
 
-use super::limits::{BIG_HOLE, TreeLimits};
+use super::limits::TreeLimits;
 use crate::address::{PHYSICAL_OFFSET_BITS, PhysicalOffset, Tag};
 
 /// A run of the address space, as the tree reports it.
