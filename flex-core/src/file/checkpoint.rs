@@ -86,16 +86,23 @@ impl Frozen {
 impl Shared {
     /// A checkpoint on a full disk: once more with the room that removed bytes leave. `held`: the file that the caller holds.
     pub fn checkpoint_in_need(self: &Arc<Self>, held: FileId) -> Result<()> {
-        match self.checkpoint() {
+        match self.checkpoint_now() {
             Err(error) if error.kind() == ErrorKind::NoSpace => {
                 self.make_room(Some(held))?;
-                self.checkpoint()
+                self.checkpoint_now()
             }
             result => result,
         }
     }
 
-    /// Writes a checkpoint of the state as it is now. Waits for one that is under way.
+    /// Writes a checkpoint of the state as it is now: where a frozen one waits, that one first.
+    pub fn checkpoint_now(&self) -> Result<()> {
+        let waits = self.checkpoint_lock.lock().is_some();
+        self.checkpoint()?;
+        if waits { self.checkpoint() } else { Ok(()) }
+    }
+
+    /// Writes the frozen state that waits, else a checkpoint of the state as it is now. Waits for one that is under way.
     pub fn checkpoint(&self) -> Result<()> {
         self.latch.check()?;
         let mut slot = self.checkpoint_lock.lock();
