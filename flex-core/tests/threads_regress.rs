@@ -168,8 +168,8 @@ fn a_read_beside_a_removal_gives_the_bytes_or_not_found() {
     space.close().unwrap();
 }
 
-/// The sleep of the background thread began anew whenever something was due, so that under steady work an interval never
-/// ran out.
+/// The sleep of the background thread began anew whenever something was due, and it did what was due for as long as anything
+/// was: under steady work an interval never ran out.
 #[test]
 fn an_interval_runs_out_while_other_upkeep_goes_on() {
     let fs = Arc::new(Gated::new(Arc::new(MemFileSystem::new())));
@@ -178,9 +178,8 @@ fn an_interval_runs_out_while_other_upkeep_goes_on() {
     let file = space.create_file(b"a").unwrap();
     within(30, || {
         let begun = std::time::Instant::now();
-        let first = space.stats().unwrap().sequence;
         // Each round drops a subtree, which wakes the background thread more often than the interval.
-        while begun.elapsed() < Duration::from_millis(1500) {
+        while begun.elapsed() < Duration::from_millis(2500) {
             for at in 0..400u64 {
                 file.insert(at / 2, b"x").unwrap();
             }
@@ -188,7 +187,8 @@ fn an_interval_runs_out_while_other_upkeep_goes_on() {
             std::thread::sleep(Duration::from_millis(20));
         }
         let stats = space.stats().unwrap();
-        assert!(stats.syncs >= 3, "{} syncs, durable up to {}, began with {first}", stats.syncs, stats.durable_sequence);
+        // Ten times would fit; checkpoints, which sync as well, are not counted.
+        assert!(stats.syncs >= 3, "{} syncs, durable up to {} of {}", stats.syncs, stats.durable_sequence, stats.sequence);
     });
     space.close().unwrap();
 }

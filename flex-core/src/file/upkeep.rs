@@ -106,40 +106,52 @@ fn run(shared: &Arc<Shared>) {
     };
     let (mut seen, mut dirty_since) = (0, None);
     while let Some(timed_out) = shared.upkeep.wait(time, &mut dirty_since) {
-        shared.run_upkeep();
         if timed_out {
             let sequence = shared.core.lock().log.sequence();
             if every_time || sequence == seen {
                 shared.upkeep.dirty.store(false, Ordering::Release);
                 shared.report("idle sync", shared.sync());
-                shared.report("giving space back", shared.give_back());
             }
             seen = shared.core.lock().log.sequence();
         }
+        let begun = Instant::now();
+        while shared.upkeep_step() {
+            // Busy writers may make more due all the time: the timed sync and the end must have their turn.
+            if begun.elapsed() >= time || *shared.upkeep.stop.lock() {
+                shared.upkeep.due.store(true, Ordering::Release);
+                dirty_since.get_or_insert(begun);
+                break;
+            }
+        }
+        shared.report("giving space back", shared.give_back());
     }
 }
 
 impl Shared {
     /// Does what is due, until nothing is or something fails.
     pub fn run_upkeep(self: &Arc<Self>) {
-        while !self.latch.is_poisoned() {
-            let due = self.core.lock().due();
-            let result = if due.checkpoint {
-                self.checkpoint()
-            } else if due.sync {
-                self.sync()
-            } else if due.reap {
-                self.reap().map(|_| ())
-            } else if due.gc {
-                self.collect(false).map(|_| ())
-            } else {
-                break;
-            };
-            if !self.report("upkeep", result) {
-                break;
-            }
-        }
+        while self.upkeep_step() {}
         self.report("giving space back", self.give_back());
+    }
+
+    /// Does one thing that is due. Returns whether there was one, and it went well.
+    fn upkeep_step(self: &Arc<Self>) -> bool {
+        if self.latch.is_poisoned() {
+            return false;
+        }
+        let due = self.core.lock().due();
+        let result = if due.checkpoint {
+            self.checkpoint()
+        } else if due.sync {
+            self.sync()
+        } else if due.reap {
+            self.reap().map(|_| ())
+        } else if due.gc {
+            self.collect(false).map(|_| ())
+        } else {
+            return false;
+        };
+        self.report("upkeep", result)
     }
 
     fn report(&self, doing: &str, result: Result<()>) -> bool {
