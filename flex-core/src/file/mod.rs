@@ -14,6 +14,9 @@ mod core;
 mod cursor;
 mod edit;
 mod flex_file;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gc;
 mod geometry;
 mod group;
