@@ -15,6 +15,8 @@ pub const FLEXFILE_VERSION_NUMBER: u32 = 1000;
 /// The on-disk format that this version writes. A directory of another format answers FLEXFILE_WRONG_VERSION.
 pub const FLEXFILE_FORMAT_VERSION: u32 = 1;
 
+const _: () = assert!(FLEXFILE_FORMAT_VERSION == flex_core::file::FORMAT_VERSION);
+
 /// FLEXFILE_VERSION_NUMBER of the library that is loaded, which may be newer than the header.
 ///
 /// Threads: any.

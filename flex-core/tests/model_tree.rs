@@ -95,8 +95,8 @@ fn op() -> impl Strategy<Value = Op> {
 fn scale(model: &ArrayModel, at: u32, below: u64) -> u64 {
     let raw = ((u128::from(at) * (u128::from(below) + 1)) >> 32) as u64;
     match model.lookup(raw) {
-        Some(extent) if at % 3 == 0 => extent.offset.min(below),
-        Some(extent) if at % 7 == 0 => extent.end().min(below),
+        Some(extent) if at.is_multiple_of(3) => extent.offset.min(below),
+        Some(extent) if at.is_multiple_of(7) => extent.end().min(below),
         _ => raw,
     }
 }
@@ -132,7 +132,7 @@ impl World {
         if hole {
             return PhysicalOffset::HOLE;
         }
-        self.next_physical += if len % 3 == 0 { 0 } else { 7 };
+        self.next_physical += if len.is_multiple_of(3) { 0 } else { 7 };
         let at = self.next_physical;
         self.next_physical += len;
         PhysicalOffset(at)
@@ -179,7 +179,7 @@ impl World {
     fn collapse(&mut self, at: u32, len: u32, out: &mut Released) -> Vec<(PhysicalOffset, u64)> {
         let all = self.model.len();
         let at = scale(&self.model, at, all);
-        let most = if len % 8 == 0 { all - at } else { (all - at).min(all / 8 + 3) };
+        let most = if len.is_multiple_of(8) { all - at } else { (all - at).min(all / 8 + 3) };
         let len = scale(&self.model, len, most).min(all - at);
         self.tree.collapse(&self.pages, at, len, out).unwrap();
         self.model.collapse(at, len)
@@ -190,7 +190,7 @@ impl World {
         let at = scale(&self.model, at, all);
         let most = if hole { u64::MAX } else { u64::from(self.limits.max_extent_len) };
         let len = match self.model.lookup(at) {
-            Some(extent) if len % 2 == 0 => (extent.end() - at).min(most),
+            Some(extent) if len.is_multiple_of(2) => (extent.end() - at).min(most),
             _ => len.min(all - at).min(most),
         };
         let address = self.place(len, hole);
@@ -232,7 +232,9 @@ impl World {
     /// Takes everything apart and compares what left with what the model lost.
     fn account(&mut self, mut out: Released, lost: Vec<(PhysicalOffset, u64)>) {
         while let Some(subtree) = out.subtrees.pop() {
-            let mut left: Option<Subtree> = Some(subtree);
+            // A subtree that is stored as a whole survives a restart as a list of pages.
+            let listed = subtree.stored_parts().map(|parts| Subtree::from_stored_parts(&parts));
+            let mut left = Some(listed.unwrap_or(subtree));
             while let Some(subtree) = left {
                 left = subtree.take_apart(&self.pages, 3, &mut out).unwrap();
             }
@@ -384,8 +386,17 @@ fn fallible(tree: &mut FlexTree, model: &ArrayModel, pages: &Pages, op: &Op, out
     }
 }
 
+/// `PROPTEST_CASES` sets the number of cases; without it, what takes a few seconds.
+fn config() -> ProptestConfig {
+    let mut config = ProptestConfig { failure_persistence: None, ..ProptestConfig::default() };
+    if std::env::var_os("PROPTEST_CASES").is_none() {
+        config.cases = if cfg!(feature = "small_limits") { 400 } else { 24 };
+    }
+    config
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn any_operations(ops in prop::collection::vec(op(), 1..60)) {

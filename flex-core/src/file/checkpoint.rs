@@ -241,6 +241,7 @@ impl Shared {
             self.pages.free(&frozen.dying, death, &core.snapshots);
             self.pages.free(&previous_catalog, 0, &core.snapshots);
             self.pages.settle(&core.snapshots);
+            core.log.note_superblock(frozen.superblock.sequence);
             core.settle(&self.data);
             core.log.confirm_base(frozen.superblock.generation)?
         };

@@ -140,6 +140,20 @@ impl Core {
         self.log.hand_over()
     }
 
+    /// Appends and hands over a frame that says only how much of the log is durable, if that is what keeps freed
+    /// segments waiting. Returns whether it did; the next sync records it.
+    pub fn record_durable(&mut self, data: &DataStore) -> Result<bool> {
+        if !self.table.waits_for(self.log.recorded()) {
+            return Ok(false);
+        }
+        self.ensure_log_room(0, true)?;
+        self.writer.hand_over(data)?;
+        let runs = self.writer.take_unlogged();
+        self.log.append(|out| encode_batch_end(out, runs, Record::Batch))?;
+        self.log.hand_over()?;
+        Ok(true)
+    }
+
     /// Hands everything over and goes on in the other log file.
     pub fn switch_log(&mut self, data: &DataStore) -> Result<()> {
         self.writer.hand_over(data)?;
@@ -217,9 +231,10 @@ impl Core {
             && self.table.live_bytes() * 100 < geometry_bytes * limits::GC_UTILISATION_PERCENT
     }
 
-    /// Frees segments that wait no longer. Returns how many.
+    /// Frees segments that wait no longer. Returns how many. An operation that freed one must be recorded, not only durable:
+    /// else a recovery would look for the segment's blocks, and take the operations behind them for the torn end of the log.
     pub fn settle(&mut self, data: &DataStore) -> u64 {
-        self.table.settle(self.durable_sequence, &self.snapshots, |id| data.segment(id).is_pinned())
+        self.table.settle(self.log.recorded(), &self.snapshots, |id| data.segment(id).is_pinned())
     }
 
     /// Upper bound of the pages that a checkpoint would write now, but for the catalog's.

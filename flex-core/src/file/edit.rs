@@ -9,6 +9,7 @@ use super::log_record::{FileId, put_change};
 use super::segment_writer::Temperature;
 use super::shared::{Entered, Shared};
 use super::writer_lock::OperationGuard;
+use crate::codec::frame::MAX_PAYLOAD;
 use crate::limits::{LOG_HAND_OVER_BYTES, MAX_FILE_SIZE_BYTES, MAX_WRITE_BYTES};
 use crate::tree::Released;
 use crate::{Error, ErrorKind, Result};
@@ -93,6 +94,7 @@ pub fn commit_changes(
 ) -> Result<Due> {
     warm(shared, file, changes)?;
     let records: u64 = changes.iter().map(Change::record_bound).sum();
+    check_frame(records, file, changes)?;
     let mut core = shared.core.lock();
     core.ensure_log_room(records, frees_space)?;
     if !frees_space && core.operations.is_multiple_of(PAGE_RESERVE_EVERY) {
@@ -109,6 +111,19 @@ pub fn commit_changes(
         core.hand_over(&shared.data)?;
     }
     Ok(core.due())
+}
+
+/// Checks that the changes fit a frame of the log, before any of them is made.
+fn check_frame(bound: u64, file: &FileState, changes: &[Change]) -> Result<()> {
+    if bound <= MAX_PAYLOAD as u64 {
+        return Ok(());
+    }
+    let mut records = Vec::new();
+    changes.iter().for_each(|change| put_change(&mut records, file.id, change));
+    if records.len() > MAX_PAYLOAD {
+        return Err(too_big("the operation has too many pieces for one frame of the log; use several calls".into()));
+    }
+    Ok(())
 }
 
 /// Loads the nodes that the changes will touch, outside the space's lock.

@@ -54,6 +54,7 @@ impl Shared {
                 break;
             }
         }
+        self.sync_recorded()?;
         self.give_back()?;
         Ok(sum)
     }
@@ -61,11 +62,12 @@ impl Shared {
     /// Frees room after `NoSpace`. Returns whether trying again is worthwhile.
     pub fn make_room(self: &Arc<Self>, held: Option<FileId>) -> Result<bool> {
         while self.reap()? {}
-        self.sync()?;
+        self.sync_recorded()?;
         if self.core.lock().table.next_is_ready() {
             return Ok(true);
         }
         let report = self.collect_holding(held, true)?;
+        self.sync_recorded()?;
         self.give_back()?;
         Ok(report.segments_freed > 0)
     }

@@ -103,7 +103,10 @@ impl Group {
     /// As `FlexFile::write`.
     pub fn write(&mut self, file: &FlexFile, offset: u64, data: &[u8]) -> Result<()> {
         check_growth(offset, data.len() as u64)?;
-        self.edit(file, data, |len, pieces| Ok(plan_write(len, offset, pieces)))
+        // An empty write does not extend the file, wherever it is.
+        let plan =
+            |len, pieces: Pieces| if pieces.is_empty() { Changes::new() } else { plan_write(len, offset, pieces) };
+        self.edit(file, data, |len, pieces| Ok(plan(len, pieces)))
     }
 
     /// As `FlexFile::insert`.
@@ -111,7 +114,8 @@ impl Group {
         let len = self.size(file)?;
         check_offset(offset, len)?;
         check_growth(len, data.len() as u64)?;
-        self.edit(file, data, |_, pieces| Ok(Changes::from_iter([Change::Insert { offset, pieces }])))
+        let plan = |pieces: Pieces| (!pieces.is_empty()).then_some(Change::Insert { offset, pieces });
+        self.edit(file, data, |_, pieces| Ok(plan(pieces).into_iter().collect()))
     }
 
     /// As `FlexFile::insert_hole`.

@@ -14,6 +14,10 @@
 //! Log generation n lies in file n mod 2. A file whose header names an older generation than the superblock asks for
 //! has not begun: that log is empty. The header is written with the first batch, and goes to disk with it.
 //!
+//! A sync makes frames durable, but only a frame that names their durable offset tells a recovery so, and only when it is
+//! durable itself. What is durable but not *recorded* is verified against `DATA` by a recovery: so a segment that such
+//! an operation freed keeps its bytes until the operation is recorded.
+//!
 //! Frames gather in memory until `hand_over` writes them behind the data that they name, with a last frame that lists
 //! the checksums of that data. Under the space's lock.
 
@@ -89,6 +93,8 @@ pub struct SyncPoint {
     pub sequence: u64,
     generation: u64,
     offset: u64,
+    /// The last operation that the frames handed over name as durable.
+    named: u64,
     /// The log files to sync.
     pub files: Vec<Arc<FailStopFile>>,
 }
@@ -105,6 +111,12 @@ pub struct LogicalLog {
     buffer: Vec<u8>,
     handed: u64,
     durable: u64,
+    /// The last operation before `durable`.
+    durable_sequence: u64,
+    /// The last operation that a frame names as durable; that a frame handed over does; that a durable frame does.
+    named: u64,
+    handed_named: u64,
+    recorded: u64,
     previous_unsynced: bool,
     sequence: u64,
     handed_sequence: u64,
@@ -113,13 +125,14 @@ pub struct LogicalLog {
 
 impl LogicalLog {
     /// The log `generation`, not begun, after operation `sequence`; superblock `base` is durable. `follows_log`: the log
-    /// before it holds operations that the superblock lacks.
+    /// before it holds operations that the superblock lacks. `recorded`: the last operation in the superblock.
     pub fn new(
         files: [Arc<FailStopFile>; 2],
         space_id: [u8; 16],
         generation: u64,
         base: u64,
         sequence: u64,
+        recorded: u64,
         follows_log: bool,
     ) -> Result<LogicalLog> {
         let reserved = [files[0].len()?, files[1].len()?];
@@ -134,6 +147,10 @@ impl LogicalLog {
             buffer: Vec::new(),
             handed: FRAMES_START,
             durable: 0,
+            durable_sequence: recorded,
+            named: recorded,
+            handed_named: recorded,
+            recorded,
             previous_unsynced: follows_log,
             sequence,
             handed_sequence: sequence,
@@ -154,6 +171,16 @@ impl LogicalLog {
     /// The last operation handed to the kernel.
     pub fn handed_sequence(&self) -> u64 {
         self.handed_sequence
+    }
+
+    /// The last operation that a recovery will take for durable, whatever `DATA` holds.
+    pub fn recorded(&self) -> u64 {
+        self.recorded
+    }
+
+    /// Operations up to `sequence` are in a durable superblock.
+    pub fn note_superblock(&mut self, sequence: u64) {
+        self.recorded = self.recorded.max(sequence);
     }
 
     /// Bytes of frames in this generation.
@@ -198,6 +225,9 @@ impl LogicalLog {
             self.buffer.truncate(start);
             return Err(error);
         }
+        if self.durable > 0 {
+            self.named = self.durable_sequence;
+        }
         self.sequence += 1;
         Ok(self.sequence)
     }
@@ -218,6 +248,7 @@ impl LogicalLog {
         self.handed += self.buffer.len() as u64;
         self.bytes_written += self.buffer.len() as u64;
         self.handed_sequence = self.sequence;
+        self.handed_named = self.named;
         self.buffer.clear();
         self.buffer.shrink_to(4 << 20);
         Ok(())
@@ -244,15 +275,18 @@ impl LogicalLog {
         if self.begun && self.durable < self.handed {
             files.push(self.files[current].clone());
         }
-        SyncPoint { sequence: self.handed_sequence, generation: self.generation, offset: self.handed, files }
+        let (sequence, named) = (self.handed_sequence, self.handed_named);
+        SyncPoint { sequence, generation: self.generation, offset: self.handed, named, files }
     }
 
     /// The files of a sync point, and the data before it, are durable.
     pub fn note_durable(&mut self, point: &SyncPoint) {
+        self.recorded = self.recorded.max(point.named);
         if point.generation == self.generation {
             self.previous_unsynced = false;
             if self.begun {
                 self.durable = self.durable.max(point.offset);
+                self.durable_sequence = self.durable_sequence.max(point.sequence);
             }
         }
     }

@@ -204,7 +204,7 @@ fn recover(fs: &dyn FileSystem, path: &Path, options: &SpaceOptions, lock: Box<d
 
     let follows = replayed.checkpoint == CheckpointNeed::Soon;
     let (generation, base) = (replayed.next_generation, superblock.generation);
-    let log = LogicalLog::new(logs, space_id, generation, base, state.sequence, follows)?;
+    let log = LogicalLog::new(logs, space_id, generation, base, state.sequence, superblock.sequence, follows)?;
     let mut core = new_core(log, state.table);
     core.commit_word = state.commit_word;
     core.next_file_id = state.next_file_id;

@@ -22,7 +22,6 @@ use super::logical_log::{FRAMES_START, LOG_ID, LOG_NAMES, LogHeader};
 use super::page_store::PageStore;
 use super::segment_table::{SegmentState, SegmentTable};
 use super::segment_writer::{DataStore, HEADS, OpenSegment, write_summary};
-use super::snapshots::SnapshotList;
 use super::superblock::{Slot, Superblock};
 use crate::address::PageId;
 use crate::codec::crc::crc32;
@@ -393,7 +392,7 @@ impl<'a> Recovery<'a> {
                 }
             }
         }
-        self.table.settle(u64::MAX, &SnapshotList::default(), |_| false);
+        // Segments that the log freed wait until a superblock replaces it: a second recovery may verify their blocks.
         Ok(open)
     }
 

@@ -1,7 +1,7 @@
 //! Which segments are in use, how much of each is live, and when a free one may be used again.
 //!
 //! A segment is free, open, sealed or quarantined. It becomes quarantined when its last live byte goes, and free when
-//! (a) the frame that freed it is durable, (b) no snapshot from its life `[birth, death)` is held, and
+//! (a) the frame that freed it is durable, and recorded as such (see `logical_log`), (b) no snapshot from its life `[birth, death)` is held, and
 //! (c) no reader has it pinned. `birth` and `death` are sequence numbers, so that one old snapshot does not hold
 //! what came and went after it.
 //!
@@ -41,15 +41,15 @@ pub struct SegmentEntry {
     pub birth: u64,
     /// Sequence number when it was last appended to: its age.
     pub written: u64,
-    /// The newest operation that took bytes out of it, in this open. Not the one that was accounted for last: dropped
-    /// subtrees are accounted for late, and out of order.
-    pub death: u64,
+    /// Sequence number of the last operation that took bytes of it out of a tree. Dropped subtrees are accounted for late
+    /// and out of order, so that the last release need not be the latest.
+    pub released: u64,
     /// Whether its blocks are given back to the file system (of a free one).
     pub punched: bool,
 }
 
 const FREE: SegmentEntry =
-    SegmentEntry { state: SegmentState::Free, live: 0, staged: 0, birth: 0, written: 0, death: 0, punched: true };
+    SegmentEntry { state: SegmentState::Free, live: 0, staged: 0, birth: 0, written: 0, released: 0, punched: true };
 
 struct Quarantined {
     segment: SegmentId,
@@ -108,6 +108,11 @@ impl SegmentTable {
     /// Segments that wait to become free.
     pub fn quarantined(&self) -> u64 {
         self.quarantine.len() as u64
+    }
+
+    /// Whether a segment waits for an operation behind `recorded` to be recorded.
+    pub fn waits_for(&self, recorded: u64) -> bool {
+        self.quarantine.iter().any(|q| q.death > recorded)
     }
 
     /// Segments that can be used again.
@@ -222,17 +227,17 @@ impl SegmentTable {
         let Some(entry) = self.entry_mut(address) else { return };
         debug_assert!(entry.live >= len, "{address:?}: {} live, {len} released", entry.live);
         entry.live = entry.live.saturating_sub(len);
-        entry.death = entry.death.max(sequence);
+        entry.released = entry.released.max(sequence);
         self.live_bytes = self.live_bytes.saturating_sub(len as u64);
         self.quarantine_if_empty(self.geometry.locate(address).0, sequence);
     }
 
     /// Frees what waits no longer. Returns how many segments that were.
-    pub fn settle(&mut self, durable: u64, snapshots: &SnapshotList, pinned: impl Fn(SegmentId) -> bool) -> u64 {
+    pub fn settle(&mut self, recorded: u64, snapshots: &SnapshotList, pinned: impl Fn(SegmentId) -> bool) -> u64 {
         let before = self.quarantine.len();
         let (entries, free) = (&mut self.entries, &mut self.free);
         self.quarantine.retain(|q| {
-            let waits = q.death > durable || snapshots.any_in(q.birth, q.death) || pinned(q.segment);
+            let waits = q.death > recorded || snapshots.any_in(q.birth, q.death) || pinned(q.segment);
             if !waits {
                 let punched = entries[q.segment.0 as usize].punched;
                 entries[q.segment.0 as usize] = SegmentEntry { punched, ..FREE };
@@ -287,7 +292,7 @@ impl SegmentTable {
         let entry = &mut self.entries[segment.0 as usize];
         if entry.state == SegmentState::Sealed && entry.live == 0 && entry.staged == 0 {
             entry.state = SegmentState::Quarantined;
-            let death = entry.death.max(sequence);
+            let death = sequence.max(entry.released);
             self.quarantine.push(Quarantined { segment, birth: entry.birth, death });
             self.used -= 1;
         }
@@ -342,7 +347,11 @@ mod tests {
         table.release(second, 100, 20);
         table.release(first, 100, 10);
         let mut snapshots = SnapshotList::default();
-        assert_eq!(table.settle(15, &snapshots, |_| false), 0, "operation 20 is not durable: a recovery needs its bytes");
+        assert_eq!(
+            table.settle(15, &snapshots, |_| false),
+            0,
+            "operation 20 is not durable: a recovery needs its bytes"
+        );
         snapshots.add(15);
         assert_eq!(table.settle(20, &snapshots, |_| false), 0, "the snapshot sees what operation 20 took");
         snapshots.remove(15);
@@ -358,6 +367,24 @@ mod tests {
         assert_eq!(table.used(), 1);
         table.unstage(geometry.address(SegmentId(0), 0), 10, 2);
         assert_eq!((table.used(), table.quarantined()), (0, 1));
+    }
+
+    #[test]
+    fn a_release_out_of_order_does_not_shorten_a_life() {
+        let (geometry, mut table) = table();
+        table.open(SegmentId(0), 1);
+        table.stage(geometry.address(SegmentId(0), 0), 20);
+        table.publish(geometry.address(SegmentId(0), 0), 20);
+        table.seal(SegmentId(0), 2);
+        // Operation 20 is accounted for at once, what operation 10 dropped only now.
+        table.release(geometry.address(SegmentId(0), 10), 10, 20);
+        table.release(geometry.address(SegmentId(0), 0), 10, 10);
+        let mut snapshots = SnapshotList::default();
+        assert_eq!(table.settle(19, &snapshots, |_| false), 0, "operation 20 is not durable");
+        snapshots.add(15);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 0, "a snapshot sees what operation 20 took away");
+        snapshots.remove(15);
+        assert_eq!(table.settle(20, &snapshots, |_| false), 1);
     }
 
     #[test]

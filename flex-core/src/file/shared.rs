@@ -191,6 +191,23 @@ impl Shared {
         self.sync_to(target)
     }
 
+    /// `sync`, and again where segments wait for the log to say that the operations that freed them are durable.
+    pub fn sync_recorded(&self) -> Result<()> {
+        self.sync()?;
+        // At most twice: in a log that has just begun, the first frame can't name anything yet.
+        for _ in 0..2 {
+            let target = {
+                let mut core = self.core.lock();
+                if !core.record_durable(&self.data)? {
+                    return Ok(());
+                }
+                core.log.handed_sequence()
+            };
+            self.sync_to(target)?;
+        }
+        Ok(())
+    }
+
     /// Waits until operation `target`, which was handed over, is durable: by one sync for all that wait.
     pub fn sync_to(&self, target: u64) -> Result<()> {
         if self.core.lock().durable_sequence >= target {

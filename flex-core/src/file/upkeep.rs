@@ -110,7 +110,7 @@ fn run(shared: &Arc<Shared>) {
             let sequence = shared.core.lock().log.sequence();
             if every_time || sequence == seen {
                 shared.upkeep.dirty.store(false, Ordering::Release);
-                shared.report("idle sync", shared.sync());
+                shared.report("idle sync", shared.sync_recorded());
             }
             seen = shared.core.lock().log.sequence();
         }
@@ -143,7 +143,7 @@ impl Shared {
         let result = if due.checkpoint {
             self.checkpoint()
         } else if due.sync {
-            self.sync()
+            self.sync_recorded()
         } else if due.reap {
             self.reap().map(|_| ())
         } else if due.gc {

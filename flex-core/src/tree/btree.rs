@@ -10,8 +10,10 @@ use super::limits::{INTERNAL_CAPACITY, LEAF_CAPACITY};
 use super::search::last_at_most;
 use crate::address::{PhysicalOffset, Tag};
 
-const LEAF_STRIDE: usize = if LEAF_CAPACITY < 8 { LEAF_CAPACITY } else { 8 };
-const INTERNAL_STRIDE: usize = if INTERNAL_CAPACITY < 8 { INTERNAL_CAPACITY } else { 8 };
+const LEAF_WIDE: usize = if LEAF_CAPACITY < 16 { LEAF_CAPACITY } else { 16 };
+const LEAF_NARROW: usize = if LEAF_CAPACITY < 16 { LEAF_CAPACITY } else { 4 };
+const INTERNAL_WIDE: usize = if INTERNAL_CAPACITY < 32 { INTERNAL_CAPACITY } else { 32 };
+const INTERNAL_NARROW: usize = if INTERNAL_CAPACITY < 32 { INTERNAL_CAPACITY } else { 8 };
 
 struct Leaf {
     len: usize,
@@ -42,7 +44,7 @@ impl Leaf {
     }
 
     fn find(&self, at: u64) -> usize {
-        last_at_most::<u64, LEAF_CAPACITY, LEAF_STRIDE>(&self.starts, at)
+        last_at_most::<u64, LEAF_CAPACITY, LEAF_WIDE, LEAF_NARROW>(&self.starts, at)
     }
 
     /// Inserts before extent `i`, adding `len` to the starts behind it.
@@ -77,7 +79,7 @@ impl Internal {
     }
 
     fn find(&self, at: u64) -> usize {
-        last_at_most::<u64, INTERNAL_CAPACITY, INTERNAL_STRIDE>(&self.keys, at)
+        last_at_most::<u64, INTERNAL_CAPACITY, INTERNAL_WIDE, INTERNAL_NARROW>(&self.keys, at)
     }
 
     fn find_last_first(&self, at: u64) -> usize {
@@ -131,7 +133,7 @@ fn insert(node: &mut Node, at: u64, len: u64, packed: u64, append: bool) -> Spli
             }
             let keep = if append { INTERNAL_CAPACITY } else { INTERNAL_CAPACITY / 2 };
             let mut sibling = internal.split(keep);
-            if i + 1 <= keep && !append {
+            if i < keep && !append {
                 internal.put(i + 1, key, right);
             } else {
                 sibling.put(i + 1 - keep, key, right);

@@ -91,7 +91,7 @@ fn collapse_leaf(link: &mut Link, span: u64, at: u64, len: u64, edit: &mut Edit<
             return Vec::new();
         }
     }
-    let mut pieces = edit.into_pieces(link.take(), span);
+    let mut pieces = edit.take_pieces(link.take(), span);
     let from = cut_pieces(&mut pieces, at);
     let to = cut_pieces(&mut pieces, at + len);
     release_pieces(pieces.drain(from..to), edit);
@@ -106,7 +106,7 @@ fn keep_head(mut entry: Entry, level: u32, len: u64, edit: &mut Edit<'_>) -> Vec
         return vec![entry];
     }
     if level == 0 {
-        let mut pieces = edit.into_pieces(entry.link, entry.span);
+        let mut pieces = edit.take_pieces(entry.link, entry.span);
         let from = cut_pieces(&mut pieces, len);
         release_pieces(pieces.drain(from..), edit);
         coalesce(&mut pieces, &edit.limits);
@@ -139,7 +139,7 @@ fn keep_tail(mut entry: Entry, level: u32, len: u64, edit: &mut Edit<'_>) -> Vec
     }
     let at = entry.span - len;
     if level == 0 {
-        let mut pieces = edit.into_pieces(entry.link, entry.span);
+        let mut pieces = edit.take_pieces(entry.link, entry.span);
         let to = cut_pieces(&mut pieces, at);
         release_pieces(pieces.drain(..to), edit);
         coalesce(&mut pieces, &edit.limits);
@@ -162,7 +162,7 @@ fn keep_tail(mut entry: Entry, level: u32, len: u64, edit: &mut Edit<'_>) -> Vec
 /// Cuts a child in two at `at`, inside it.
 pub(super) fn split(mut entry: Entry, level: u32, at: u64, edit: &mut Edit<'_>) -> (Entry, Entry) {
     if level == 0 {
-        let mut pieces = edit.into_pieces(entry.link, entry.span);
+        let mut pieces = edit.take_pieces(entry.link, entry.span);
         let from = cut_pieces(&mut pieces, at);
         let behind = pieces.split_off(from);
         return (one_child(pieces, edit), one_child(behind, edit));

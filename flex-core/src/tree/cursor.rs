@@ -75,6 +75,7 @@ impl<'a> Cursor<'a> {
 
     /// Moves one extent on; nowhere behind the last one.
     #[inline]
+    #[allow(clippy::should_implement_trait)] // Not an iterator: a step may fail and there is a way back.
     pub fn next(&mut self) -> Result<()> {
         if let Spot::Leaf { leaf, i, .. } = &mut self.spot
             && *i + 1 < leaf.len()

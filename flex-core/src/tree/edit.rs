@@ -25,11 +25,7 @@ impl Edit<'_> {
     /// The node behind a link in memory, dirty and held by nobody else.
     #[inline]
     pub fn own<'l>(&mut self, link: &'l mut Link) -> &'l mut Node {
-        // Asked twice because the borrow checker would keep the link borrowed in the other branch.
-        if link.get_mut().is_none() {
-            self.copy(link);
-        }
-        match link.get_mut() {
+        match link.own(|link| self.copy(link)) {
             Some(node) => {
                 if let Some(page) = node.make_dirty(self.epoch) {
                     self.out.pages.push(page);
@@ -67,7 +63,7 @@ impl Edit<'_> {
     }
 
     /// The extents behind a link to a leaf or a hole of length `span`; the link is given up.
-    pub fn into_pieces(&mut self, mut link: Link, span: u64) -> Vec<Piece> {
+    pub fn take_pieces(&mut self, mut link: Link, span: u64) -> Vec<Piece> {
         let Some(node) = link.take_arc() else {
             assert!(link.is_hole(), "an edit reached a node that was not warmed");
             return if span == 0 { Vec::new() } else { vec![Piece::new(span, PhysicalOffset::HOLE, Tag::NONE)] };
@@ -123,6 +119,23 @@ fn push_leaves(pieces: &[Piece], append: bool, epoch: u32, to: &mut Vec<Entry>) 
     push_leaves(&pieces[at..], append, epoch, to);
 }
 
+/// Appends below `link` in place. Returns how many extents there are more, or `None`, and nothing changed but that the
+/// path is dirty, where the last leaf can't take it.
+pub(super) fn append_at(link: &mut Link, new: Piece, edit: &mut Edit<'_>) -> Option<u64> {
+    if link.is_hole() {
+        return None;
+    }
+    match &mut edit.own(link).body {
+        Body::Leaf(leaf) => leaf.append(new, &edit.limits),
+        Body::Internal(node) => {
+            let last = node.len() - 1;
+            let more = append_at(node.link_mut(last), new, edit)?;
+            node.appended(new.len, more, new.tag().is_some());
+            Some(more)
+        }
+    }
+}
+
 /// A change within one leaf, or within one hole that is a child of its own.
 pub(super) trait LeafEdit {
     /// At a border of two children: the left one takes the edit.
@@ -154,7 +167,7 @@ pub(super) fn edit_at<E: LeafEdit>(link: &mut Link, here: At, op: &mut E, edit: 
         return edit_leaf(link, here, op, edit);
     }
     let node = edit.own_internal(link);
-    let i = if E::PREFERS_LEFT { node.find_last_first(here.at.saturating_sub(1)) } else { node.find(here.at) };
+    let i = node.find(if E::PREFERS_LEFT { here.at.saturating_sub(1) } else { here.at });
     let below = At { level: here.level - 1, span: node.child_span(i), at: here.at - node.offset(i), ..here };
     let entries = edit_at(node.link_mut(i), below, op, edit);
     if !entries.is_empty() {
@@ -174,7 +187,7 @@ fn edit_leaf<E: LeafEdit>(link: &mut Link, here: At, op: &mut E, edit: &mut Edit
             return Vec::new();
         }
     }
-    let mut pieces = edit.into_pieces(link.take(), here.span);
+    let mut pieces = edit.take_pieces(link.take(), here.span);
     op.on_pieces(&mut pieces, here.at, edit);
     coalesce(&mut pieces, &edit.limits);
     children_of(&pieces, here.append, edit.epoch)

@@ -10,10 +10,12 @@ use super::link::Link;
 use super::node::{Entry, Expect, Node};
 use super::search::last_at_most;
 
-const STRIDE: usize = if INTERNAL_CAPACITY < 8 { INTERNAL_CAPACITY } else { 8 };
+const WIDE: usize = if INTERNAL_CAPACITY < 32 { INTERNAL_CAPACITY } else { 32 };
+const NARROW: usize = if INTERNAL_CAPACITY < 32 { INTERNAL_CAPACITY } else { 8 };
 
 /// An internal node.
 #[derive(Clone)]
+#[repr(C)]
 pub(super) struct Internal {
     len: u16,
     level: u8,
@@ -106,7 +108,7 @@ impl Internal {
     /// Whether there is a tag below child `i`.
     #[inline]
     pub fn child_has_tags(&self, i: usize) -> bool {
-        self.tags >> i & 1 == 1
+        self.tags != 0 && self.tags >> i & 1 == 1
     }
 
     /// The last child before `before` that has a tag.
@@ -166,14 +168,7 @@ impl Internal {
     #[inline]
     pub fn find(&self, at: u64) -> usize {
         debug_assert!(at < self.span);
-        last_at_most::<u64, INTERNAL_CAPACITY, STRIDE>(&self.offsets, at)
-    }
-
-    /// The same, for callers that often want the last one.
-    #[inline]
-    pub fn find_last_first(&self, at: u64) -> usize {
-        let last = self.len() - 1;
-        if self.offsets[last] <= at { last } else { self.find(at) }
+        last_at_most::<u64, INTERNAL_CAPACITY, WIDE, NARROW>(&self.offsets, at)
     }
 
     /// Takes note that child `i`, edited in place, is longer by `added` (a wrapping difference); `true` if it is
@@ -186,8 +181,22 @@ impl Internal {
         let underfull = child.is_underfull();
         self.count = self.count.wrapping_add(count.wrapping_sub(self.counts[i]));
         self.counts[i] = count;
-        self.tags = self.tags & !(1 << i) | u128::from(tagged) << i;
+        if tagged != self.child_has_tags(i) {
+            self.tags ^= 1 << i;
+        }
         underfull
+    }
+
+    /// Takes note of an append below the last child.
+    #[inline]
+    pub fn appended(&mut self, len: u64, more: u64, tagged: bool) {
+        let last = self.len() - 1;
+        self.span += len;
+        self.count += more;
+        self.counts[last] += more;
+        if tagged {
+            self.tags |= 1 << last;
+        }
     }
 
     /// Moves the children from `i` on by `added` (a wrapping difference), and the end.

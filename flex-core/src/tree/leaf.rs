@@ -9,10 +9,12 @@ use super::limits::{BIG_HOLE, LEAF_CAPACITY, LEAF_SPAN_LIMIT, TreeLimits};
 use super::search::last_at_most;
 use crate::address::{PhysicalOffset, Tag};
 
-const STRIDE: usize = if LEAF_CAPACITY < 16 { LEAF_CAPACITY } else { 16 };
+const WIDE: usize = if LEAF_CAPACITY < 16 { LEAF_CAPACITY } else { 16 };
+const NARROW: usize = if LEAF_CAPACITY < 16 { LEAF_CAPACITY } else { 4 };
 
 /// A leaf.
 #[derive(Clone)]
+#[repr(C)]
 pub(super) struct Leaf {
     span: u32,
     len: u16,
@@ -115,7 +117,7 @@ impl Leaf {
     #[inline]
     pub fn find(&self, at: u64) -> usize {
         debug_assert!(at < self.span());
-        last_at_most::<u32, LEAF_CAPACITY, STRIDE>(&self.starts, at as u32)
+        last_at_most::<u32, LEAF_CAPACITY, WIDE, NARROW>(&self.starts, at as u32)
     }
 
     /// Whether extents `i` and `i + 1` may be one.
@@ -213,6 +215,28 @@ impl Leaf {
         self.packed[next] = new.packed;
         self.tagged += u16::from(new.tag().is_some());
         true
+    }
+
+    /// Appends in place and returns by how many extents there are more; `None`, and nothing changed, where it can't.
+    #[inline]
+    pub fn append(&mut self, new: Piece, limits: &TreeLimits) -> Option<u64> {
+        let (n, span) = (self.len(), self.span());
+        if span + new.len >= LEAF_SPAN_LIMIT || n == 0 || new.address().is_hole() {
+            return None;
+        }
+        if self.continues(n - 1, self.span, new, limits) {
+            self.span += new.len as u32;
+            return Some(0);
+        }
+        if n == LEAF_CAPACITY {
+            return None;
+        }
+        self.starts[n] = self.span;
+        self.packed[n] = new.packed;
+        self.tagged += u16::from(new.tag().is_some());
+        self.span += new.len as u32;
+        self.len += 1;
+        Some(1)
     }
 
     /// Whether `new`, inserted at `at`, continues the extent `i` that ends there.

@@ -147,6 +147,21 @@ impl Link {
         Some(unsafe { &mut *node })
     }
 
+    /// The node, held by nobody else: `copy` has to put a copy into the link where somebody does. `None` where the link
+    /// leads to no node in memory.
+    #[inline]
+    pub fn own(&mut self, copy: impl FnOnce(&mut Link)) -> Option<&mut Node> {
+        let word = self.pointer()?;
+        // SAFETY: as in `get_mut`.
+        let arc = ManuallyDrop::new(unsafe { Arc::from_raw(word) });
+        if !arc.is_unique() {
+            copy(self);
+            return self.get_mut();
+        }
+        // SAFETY: as in `get_mut`; checked here too so that the common case asks once.
+        Some(unsafe { &mut *word })
+    }
+
     /// Gives the node up, if it is in memory; the link becomes a hole.
     pub fn take_arc(&mut self) -> Option<Arc<Node>> {
         let word = self.pointer()?;

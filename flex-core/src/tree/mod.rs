@@ -56,12 +56,12 @@ pub use extent::Extent;
 pub use invariants::TreeReport;
 pub use limits::TreeLimits;
 pub use node_codec::{NoPages, NodeImage, NodeSource, PageSink};
-pub use released::{Released, Subtree, Superseded};
+pub use released::{Released, StoredPart, Subtree, Superseded};
 pub use store::{RootRef, StoredRoot};
 
 use crate::address::{PhysicalOffset, Tag};
 use crate::{Error, ErrorKind, Result};
-use edit::{At, Edit, LeafEdit, edit_at};
+use edit::{At, Edit, LeafEdit, append_at, edit_at};
 use extent::Piece;
 use limits::{MAX_EXTENT_LEN, MAX_LEN};
 use node::{Body, Entry};
@@ -265,6 +265,15 @@ impl FlexTree {
 
     #[inline]
     fn insert_warm(&mut self, at: u64, new: Piece, out: &mut Released) {
+        if at == self.len() {
+            let mut edit = self.edit_context(out);
+            if let Some(more) = append_at(&mut self.root.link, new, &mut edit) {
+                self.root.span += new.len;
+                self.root.count += more;
+                self.root.tagged |= new.tag().is_some();
+                return;
+            }
+        }
         self.edit(at, &mut Insert { new }, out);
     }
 
@@ -288,7 +297,7 @@ impl FlexTree {
             let whole = self.take_root();
             let left = if level == 0 && !whole.link.is_hole() {
                 let mut edit = self.edit_context(out);
-                let pieces = edit.into_pieces(whole.link, span);
+                let pieces = edit.take_pieces(whole.link, span);
                 collapse::release_pieces(pieces, &mut edit);
                 Vec::new()
             } else {

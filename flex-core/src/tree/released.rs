@@ -89,6 +89,21 @@ impl fmt::Debug for Superseded {
     }
 }
 
+/// A stored root among what is left of a [`Subtree`], for a list that survives a crash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoredPart {
+    /// Its page.
+    pub page: PageId,
+    /// Distance to the leaves.
+    pub level: u32,
+    /// Bytes of address space.
+    pub span: u64,
+    /// Extents, holes included.
+    pub extent_count: u64,
+    /// Whether a byte has a tag.
+    pub has_tags: bool,
+}
+
 /// Whole subtrees that left a tree, not yet accounted for. A clone is cheap and holds the same nodes.
 #[derive(Clone)]
 pub struct Subtree {
@@ -107,9 +122,8 @@ impl Subtree {
         self.pending.iter().map(|(entry, _)| entry.count).sum()
     }
 
-    /// The stored roots of what is left, for a list that survives a crash: page, level, span, extents and whether there
-    /// is a tag. `None` where a part of it has no page.
-    pub fn stored_parts(&self) -> Option<Vec<(PageId, u32, u64, u64, bool)>> {
+    /// The stored roots of what is left; `None` where a part of it has no page.
+    pub fn stored_parts(&self) -> Option<Vec<StoredPart>> {
         let mut parts = Vec::new();
         for (entry, level) in &self.pending {
             let page = match entry.link.view() {
@@ -117,15 +131,18 @@ impl Subtree {
                 View::Page(page) => page,
                 View::Node(node) => node.page()?,
             };
-            parts.push((page, *level, entry.span, entry.count, entry.tagged));
+            let (span, extent_count, has_tags) = (entry.span, entry.count, entry.tagged);
+            parts.push(StoredPart { page, level: *level, span, extent_count, has_tags });
         }
         Some(parts)
     }
 
     /// A subtree of stored parts, as [`Subtree::stored_parts`] gave them.
-    pub fn from_stored_parts(parts: &[(PageId, u32, u64, u64, bool)]) -> Subtree {
-        let entry =
-            |&(page, level, span, count, tagged)| (Entry { link: Link::page(page), span, count, tagged }, level);
+    pub fn from_stored_parts(parts: &[StoredPart]) -> Subtree {
+        let entry = |part: &StoredPart| {
+            let link = Link::page(part.page);
+            (Entry { link, span: part.span, count: part.extent_count, tagged: part.has_tags }, part.level)
+        };
         Subtree { pending: parts.iter().map(entry).collect() }
     }
 
