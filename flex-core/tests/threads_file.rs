@@ -191,8 +191,7 @@ fn pair_step(world: &World, _: &mut Chance, _: &mut Vec<Kept>) -> Result<()> {
     let snapshot = world.space.snapshot()?;
     let [a, b] = [b"pair.a", b"pair.b"].map(|name| snapshot.open_file(name));
     let (a, b) = (a?, b?);
-    let (left, right) =
-        (read_all(|at, buf| a.read(at, buf), MAX_LEN)?, read_all(|at, buf| b.read(at, buf), MAX_LEN)?);
+    let (left, right) = (read_all(|at, buf| a.read(at, buf), MAX_LEN)?, read_all(|at, buf| b.read(at, buf), MAX_LEN)?);
     assert!(left == right, "a snapshot shows half a group: {} and {} bytes", left.len(), right.len());
     Ok(())
 }
@@ -264,7 +263,9 @@ const STEPS: [Step; 11] = [
     names_step,
     upkeep_step,
     checkpoint_step,
-    |world, chance, kept| if chance.below(2) == 0 { sync_step(world, chance, kept) } else { look_step(world, chance, kept) },
+    |world, chance, kept| {
+        if chance.below(2) == 0 { sync_step(world, chance, kept) } else { look_step(world, chance, kept) }
+    },
 ];
 
 fn open_world(fs: &Arc<dyn FileSystem>, path: &Path, options: &SpaceOptions) -> World {

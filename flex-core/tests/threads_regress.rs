@@ -188,7 +188,13 @@ fn an_interval_runs_out_while_other_upkeep_goes_on() {
         }
         let stats = space.stats().unwrap();
         // Ten times would fit; checkpoints, which sync as well, are not counted.
-        assert!(stats.syncs >= 3, "{} syncs, durable up to {} of {}", stats.syncs, stats.durable_sequence, stats.sequence);
+        assert!(
+            stats.syncs >= 3,
+            "{} syncs, durable up to {} of {}",
+            stats.syncs,
+            stats.durable_sequence,
+            stats.sequence
+        );
     });
     space.close().unwrap();
 }

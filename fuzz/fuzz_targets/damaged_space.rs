@@ -37,8 +37,8 @@ fn sound(closed: bool) -> MemFileSystem {
     static SPACES: OnceLock<[MemFileSystem; 2]> = OnceLock::new();
     let make = |closed: bool| {
         let fs = MemFileSystem::new();
-        let space =
-            FlexSpace::open_with(Arc::new(fs.clone()) as Arc<dyn FileSystem>, Path::new("/s"), &options(false)).unwrap();
+        let space = FlexSpace::open_with(Arc::new(fs.clone()) as Arc<dyn FileSystem>, Path::new("/s"), &options(false))
+            .unwrap();
         let file = space.create_file(b"a").unwrap();
         for number in 0..60u64 {
             file.insert(number * 7 % (number * 50 + 1), &[number as u8; 100]).unwrap();

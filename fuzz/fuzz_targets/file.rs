@@ -225,7 +225,10 @@ impl World {
                 let fs = self.fs.crash_image(seed.into(), kind);
                 self.reopen(fs);
                 let found = [bytes_of(&self.files[0]), bytes_of(&self.files[1])];
-                assert!(self.past.contains(&found), "a crash brought back a state that never was, or lost a synced one");
+                assert!(
+                    self.past.contains(&found),
+                    "a crash brought back a state that never was, or lost a synced one"
+                );
                 self.model = found;
                 self.space.sync().unwrap();
                 self.durable();

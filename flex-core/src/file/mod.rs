@@ -39,6 +39,7 @@ mod summary;
 mod superblock;
 mod upkeep;
 mod view;
+mod wake;
 mod writer_lock;
 
 pub use crate::options::{Durability, LogCallback, LogLevel, SpaceOptions};
