@@ -11,6 +11,7 @@ pub mod io;
 pub mod limits;
 pub mod options;
 pub mod stats;
+mod sync;
 pub mod tree;
 
 pub use error::{Error, ErrorKind, Result};

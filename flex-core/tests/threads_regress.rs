@@ -8,6 +8,7 @@ use flex_core::ErrorKind;
 use flex_core::file::{Durability, FlexSpace, SpaceOptions};
 use flex_core::io::FileSystem;
 use flex_core::io::mem::MemFileSystem;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,7 +101,7 @@ fn close_does_not_wait_for_those_who_wait_for_its_own_group() {
                 scope.spawn(|| space.group(&[&file]).map(|_| ())),
                 scope.spawn(|| file.defrag(0, 10).map(|_| ())),
             ];
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::thread::sleep(std::time::Duration::from_millis(100));
             space.close().unwrap();
             for thread in waiting {
                 assert_eq!(thread.join().unwrap().unwrap_err().kind(), ErrorKind::Closed);
@@ -168,8 +169,8 @@ fn a_read_beside_a_removal_gives_the_bytes_or_not_found() {
     space.close().unwrap();
 }
 
-/// The sleep of the background thread began anew whenever something was due, so that under steady work an interval never
-/// ran out.
+/// The sleep of the background thread began anew whenever something was due, and it did what was due for as long as anything
+/// was: under steady work an interval never ran out.
 #[test]
 fn an_interval_runs_out_while_other_upkeep_goes_on() {
     let fs = Arc::new(Gated::new(Arc::new(MemFileSystem::new())));
@@ -178,22 +179,25 @@ fn an_interval_runs_out_while_other_upkeep_goes_on() {
     let file = space.create_file(b"a").unwrap();
     within(30, || {
         let begun = std::time::Instant::now();
-        let first = space.stats().unwrap().sequence;
+        let mut noted = VecDeque::new();
         // Each round drops a subtree, which wakes the background thread more often than the interval.
-        while begun.elapsed() < Duration::from_millis(1500) {
+        while begun.elapsed() < Duration::from_secs(3) {
             for at in 0..400u64 {
                 file.insert(at / 2, b"x").unwrap();
             }
             file.truncate(0).unwrap();
             std::thread::sleep(Duration::from_millis(20));
+            let stats = space.stats().unwrap();
+            noted.push_back((begun.elapsed(), stats.sequence));
+            while noted.front().is_some_and(|(_, sequence)| *sequence <= stats.durable_sequence) {
+                noted.pop_front();
+            }
+            let oldest = noted.front().map_or(Duration::ZERO, |(noted, _)| begun.elapsed() - *noted);
+            assert!(oldest < Duration::from_millis(1200), "an operation waits for {oldest:?}, not for 200 ms");
         }
-        let stats = space.stats().unwrap();
-        assert!(
-            stats.syncs >= 3,
-            "{} syncs, durable up to {}, began with {first}",
-            stats.syncs,
-            stats.durable_sequence
-        );
+        // With small limits one checkpoint follows the other, and the timed sync finds everything durable.
+        let syncs = space.stats().unwrap().syncs;
+        assert!(syncs >= 3 || cfg!(feature = "small_limits"), "{syncs} syncs, where fifteen would fit");
     });
     space.close().unwrap();
 }

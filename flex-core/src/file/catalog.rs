@@ -170,11 +170,11 @@ fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentEntry> {
         other => return Err(Error::corruption(format!("catalog: segment in unknown state {other}"))),
     };
     if state == SegmentState::Free {
-        return Ok(SegmentEntry { state, live: 0, staged: 0, birth: 0, written: 0, released: 0, punched });
+        return Ok(SegmentEntry { state, live: 0, staged: 0, birth: 0, written: 0, needed: 0, punched });
     }
     let live = narrow(reader.varint()?, "live bytes")?;
     let (birth, written) = (reader.varint()?, reader.varint()?);
-    Ok(SegmentEntry { state, live, staged: 0, birth, written, released: 0, punched })
+    Ok(SegmentEntry { state, live, staged: 0, birth, written, needed: 0, punched })
 }
 
 fn read_open(reader: &mut Reader<'_>) -> Result<OpenSegment> {
@@ -196,7 +196,7 @@ mod tests {
     fn sample() -> Catalog {
         let root = |root, len| StoredRoot { root, len, extent_count: 3, height: 1, has_tags: true };
         let entry =
-            |state, live| SegmentEntry { state, live, staged: 0, birth: 4, written: 5, released: 0, punched: false };
+            |state, live| SegmentEntry { state, live, staged: 0, birth: 4, written: 5, needed: 0, punched: false };
         Catalog {
             files: vec![
                 CatalogFile { id: FileId(1), name: b"a".to_vec(), root: root(RootRef::Page(PageId(9)), 77) },

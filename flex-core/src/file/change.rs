@@ -5,6 +5,7 @@
 
 use crate::Result;
 use crate::address::{PhysicalOffset, Tag};
+use crate::tree::limits::LEAF_MIN;
 use crate::tree::{FlexTree, NodeSource, Released};
 use smallvec::SmallVec;
 
@@ -89,6 +90,12 @@ impl Change {
     /// How many steps it takes on the tree; one step happens as a whole or not at all.
     pub fn steps(&self) -> usize {
         self.pieces().len().max(1)
+    }
+
+    /// Upper bound of the tree nodes that it makes dirty, splits and merges counted on average.
+    pub fn dirty_bound(&self) -> u64 {
+        const PATHS: u64 = if cfg!(feature = "small_limits") { 12 } else { 3 };
+        PATHS + 2 * self.steps().div_ceil(LEAF_MIN) as u64
     }
 
     /// Upper bound of its bytes in a log record.

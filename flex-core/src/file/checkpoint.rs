@@ -26,7 +26,8 @@ use crate::codec::crc::crc32;
 use crate::limits::{CLOSED_LOG_BYTES, PAGE_BYTES, REAP_SLICE_NODES, TREE_CHUNK_PAGES};
 use crate::options::LogLevel;
 use crate::tree::{FlexTree, Released, Subtree};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
+use std::sync::Arc;
 
 /// A state that is being written.
 pub struct Frozen {
@@ -55,6 +56,8 @@ impl Core {
         self.epoch += 1;
         self.checkpoint_running = true;
         self.counters.checkpoints += 1;
+        self.frozen_pages = self.dirty_pages_bound() + self.catalog_pages;
+        (self.dirty_nodes, self.dirty_nodes_covered) = (0, 0);
         let mut files = Vec::with_capacity(self.files.len());
         for (name, file) in &self.files {
             let mut tree = file.tree.write();
@@ -81,7 +84,25 @@ impl Frozen {
 }
 
 impl Shared {
-    /// Writes a checkpoint of the state as it is now. Waits for one that is under way.
+    /// A checkpoint on a full disk: once more with the room that removed bytes leave. `held`: the file that the caller holds.
+    pub fn checkpoint_in_need(self: &Arc<Self>, held: FileId) -> Result<()> {
+        match self.checkpoint_now() {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {
+                self.make_room(Some(held))?;
+                self.checkpoint_now()
+            }
+            result => result,
+        }
+    }
+
+    /// Writes a checkpoint of the state as it is now: where a frozen one waits, that one first.
+    pub fn checkpoint_now(&self) -> Result<()> {
+        let waits = self.checkpoint_lock.lock().is_some();
+        self.checkpoint()?;
+        if waits { self.checkpoint() } else { Ok(()) }
+    }
+
+    /// Writes the frozen state that waits, else a checkpoint of the state as it is now. Waits for one that is under way.
     pub fn checkpoint(&self) -> Result<()> {
         self.latch.check()?;
         let mut slot = self.checkpoint_lock.lock();
@@ -107,6 +128,9 @@ impl Shared {
         let mut slot = self.checkpoint_lock.lock();
         let mut core = self.core.lock();
         core.checkpoint_pending = true;
+        // What the replay made dirty.
+        core.dirty_nodes = core.files.values().map(|file| file.tree.read().dirty_nodes()).sum();
+        core.catalog_pages = self.catalog_pages_bound(&core);
         *slot = Some(core.freeze(self.static_superblock()).with_open(open));
     }
 
@@ -169,14 +193,18 @@ impl Shared {
 
     fn account_for_drops(&self, frozen: &mut Frozen) {
         let size = self.data.geometry.segment_bytes() as u64;
-        while let Some((subtree, death)) = frozen.drops.pop() {
+        while let Some((mut subtree, death)) = frozen.drops.pop() {
             let mut released = Released::default();
-            match subtree.take_apart(&self.pages, REAP_SLICE_NODES, &mut released) {
-                Ok(Some(rest)) => frozen.drops.push((rest, death)),
-                Ok(None) => {}
+            match subtree.take_apart_some(&self.pages, REAP_SLICE_NODES, &mut released) {
+                Ok(true) => {}
+                Ok(false) => frozen.drops.push((subtree, death)),
                 Err(error) => {
                     let text = format!("the space of a removed range can't be accounted for: {error}");
                     self.say(LogLevel::Warning, &text);
+                    if error.kind() != ErrorKind::Corruption {
+                        // It may be readable by the next checkpoint; this one is worth more than the room.
+                        self.core.lock().drops.push((subtree, death));
+                    }
                 }
             }
             let mut core = self.core.lock();
@@ -236,6 +264,7 @@ impl Shared {
             let mut core = self.core.lock();
             core.superblock_generation = frozen.superblock.generation;
             core.checkpoint_pending = false;
+            core.frozen_pages = 0;
             core.resolve_superseded();
             let death = frozen.superblock.sequence;
             self.pages.free(&frozen.dying, death, &core.snapshots);

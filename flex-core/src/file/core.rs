@@ -9,14 +9,16 @@
 use super::change::Piece;
 use super::log_record::{FileId, Record};
 use super::logical_log::{LogicalLog, encode_batch_end};
+use super::page_store::PageStore;
 use super::segment_table::SegmentTable;
 use super::segment_writer::{DataStore, SegmentWriter};
 use super::snapshots::SnapshotList;
 use super::writer_lock::WriterLock;
-use crate::Result;
 use crate::address::PageId;
 use crate::limits;
+use crate::tree::limits::LEAF_MIN;
 use crate::tree::{FlexTree, Released, Subtree, Superseded};
+use crate::{ErrorKind, Result};
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,6 +95,12 @@ pub struct Core {
     pub group_owners: Vec<ThreadId>,
     /// Used segments after the last collection that freed nothing: no use in trying again before this changes.
     pub gc_futile_at: u64,
+    /// Tree nodes that operations since the last freeze made dirty, at most.
+    pub dirty_nodes: u64,
+    /// As far as `dirty_nodes` may grow before `TREE` has to be looked at again.
+    pub dirty_nodes_covered: u64,
+    /// Pages that a frozen state will take which is not written yet, at most.
+    pub frozen_pages: u64,
     /// Pages that a checkpoint takes for the catalog, about.
     pub catalog_pages: u64,
     /// Counters for the statistics.
@@ -116,6 +124,10 @@ pub struct Counters {
 
 /// Bytes of a frame beside its records, and of the records that end a batch.
 const FRAME_OVERHEAD_BYTES: u64 = 256;
+/// Dirty nodes between two looks at the room in `TREE`.
+const PAGE_STEP: u64 = if cfg!(feature = "small_limits") { 32 } else { 256 };
+/// Pages kept for what operations that free space make dirty.
+const SPARE_PAGES: u64 = 64;
 
 impl Core {
     /// Makes room in the log for a frame with `records` bytes of records. `NoSpace` changes nothing.
@@ -216,8 +228,8 @@ impl Core {
             sync: self.log.unsynced() >= limits::LOG_UNSYNCED_BYTES
                 || self.writer.unsynced_bytes() >= limits::DATA_UNSYNCED_BYTES,
             checkpoint: self.checkpoint_pending
-                || (!self.checkpoint_running
-                    && (self.log.len() >= log_limit || self.operations >= limits::MAX_REPLAY_OPERATIONS)),
+                || self.log.len() >= log_limit
+                || self.operations >= limits::MAX_REPLAY_OPERATIONS,
             reap: !self.drops.is_empty() && !self.checkpoint_running,
             gc: self.collection_is_due(),
         }
@@ -239,7 +251,27 @@ impl Core {
 
     /// Upper bound of the pages that a checkpoint would write now, but for the catalog's.
     pub fn dirty_pages_bound(&self) -> u64 {
-        self.operations.saturating_mul(2).min(self.log.len() / 16) + 8 * self.files.len() as u64
+        self.pages_for(self.dirty_nodes)
+    }
+
+    fn pages_for(&self, dirty_nodes: u64) -> u64 {
+        let nodes = |file: &Arc<FileState>| 8 + 2 * (file.tree.read().extent_count() / LEAF_MIN as u64);
+        self.frozen_pages + dirty_nodes.min(self.files.values().map(nodes).sum())
+    }
+
+    /// Makes sure that `TREE` has room for a checkpoint when `added` more nodes are dirty. Operations that free space go
+    /// on without: pages are kept for them, and what they free is room for more.
+    pub fn ensure_page_room(&mut self, pages: &PageStore, added: u64, frees_space: bool) -> Result<()> {
+        if self.dirty_nodes + added <= self.dirty_nodes_covered {
+            return Ok(());
+        }
+        let cover = self.dirty_nodes + added + PAGE_STEP;
+        match pages.reserve(self.pages_for(cover) + self.catalog_pages + SPARE_PAGES) {
+            Ok(()) => self.dirty_nodes_covered = cover,
+            Err(error) if !frees_space || error.kind() != ErrorKind::NoSpace => return Err(error),
+            Err(_) => {}
+        }
+        Ok(())
     }
 
     /// A group of this thread is over, or belongs to another now.

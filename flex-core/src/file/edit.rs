@@ -19,8 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const STAGE_SLICE_BYTES: usize = 1 << 20;
-/// Operations between two looks at whether `TREE` has room for the next checkpoint.
-const PAGE_RESERVE_EVERY: u64 = 32;
 
 /// The changes of one operation.
 pub type Changes = SmallVec<[Change; 2]>;
@@ -63,9 +61,13 @@ impl<'a> Edit<'a> {
         let (shared, file) = (self.shared, self.file);
         let count = |counters: &mut Counters| counters.user_bytes += user_bytes;
         let mut result = commit_changes(shared, file, changes, &mut self.staged, frees_space, count);
-        if frees_space && matches!(&result, Err(e) if e.kind() == ErrorKind::NoSpace) {
-            // The log can't grow: a checkpoint makes it short again.
-            shared.checkpoint()?;
+        if matches!(&result, Err(e) if e.kind() == ErrorKind::NoSpace) {
+            if frees_space {
+                // The log can't grow: a checkpoint makes it short again.
+                shared.checkpoint_in_need(file.id)?;
+            } else if !shared.make_room(Some(file.id))? {
+                return result.map(|_| ());
+            }
             result = commit_changes(shared, file, changes, &mut self.staged, frees_space, count);
         }
         let due = result?;
@@ -97,12 +99,12 @@ pub fn commit_changes(
     check_frame(records, file, changes)?;
     let mut core = shared.core.lock();
     core.ensure_log_room(records, frees_space)?;
-    if !frees_space && core.operations.is_multiple_of(PAGE_RESERVE_EVERY) {
-        shared.pages.reserve(core.dirty_pages_bound() + core.catalog_pages + PAGE_RESERVE_EVERY)?;
-    }
+    let dirty = changes.iter().map(Change::dirty_bound).sum();
+    core.ensure_page_room(&shared.pages, dirty, frees_space)?;
     let mut released = Released::default();
     apply_all(changes, &mut file.tree.write(), &shared.pages, &mut released)?;
     let sequence = core.append_frame(|out| changes.iter().for_each(|change| put_change(out, file.id, change)))?;
+    core.dirty_nodes += dirty;
     core.publish(staged);
     staged.clear();
     core.absorb(released, sequence);

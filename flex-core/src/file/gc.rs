@@ -63,25 +63,31 @@ impl Shared {
     pub fn make_room(self: &Arc<Self>, held: Option<FileId>) -> Result<bool> {
         while self.reap()? {}
         self.sync_recorded()?;
-        if self.core.lock().table.next_is_ready() {
-            return Ok(true);
-        }
-        let report = self.collect_holding(held, true)?;
+        let ready = self.core.lock().table.next_is_ready();
+        let report = if ready { GcReport::default() } else { self.collect_holding(held, true)? };
         self.sync_recorded()?;
-        self.give_back()?;
-        Ok(report.segments_freed > 0)
+        // All but the reserve: the open segment, `TREE` and the log want their blocks as well.
+        self.give_back_but(1)?;
+        Ok(ready || report.segments_freed > 0)
     }
 
     fn collect_holding(self: &Arc<Self>, held: Option<FileId>, thorough: bool) -> Result<GcReport> {
         // May be called with a file held: a collection never waits long for a file, so that this ends.
         let _alone = self.gc_lock.lock();
-        let (victims, used_before) = self.choose_victims(thorough);
+        let used_before = self.core.lock().table.used();
         let mut report = GcReport::default();
-        if !victims.is_empty() {
-            for file in self.all_files() {
-                report.bytes_copied += self.collect_file(&file, &victims, held)?;
+        // On a full disk there is room for the live bytes of one segment's worth of victims, which then make room for more.
+        for most_live in [VICTIM_SEGMENTS_LIVE, 1] {
+            match self.collect_round(held, thorough, most_live, &mut report) {
+                Err(error) if error.kind() == ErrorKind::NoSpace => {
+                    self.sync_recorded()?;
+                    self.give_back_but(1)?;
+                }
+                result => {
+                    result?;
+                    break;
+                }
             }
-            self.sync()?;
         }
         let mut core = self.core.lock();
         core.settle(&self.data);
@@ -92,7 +98,24 @@ impl Shared {
         Ok(report)
     }
 
-    fn choose_victims(&self, thorough: bool) -> (HashSet<SegmentId>, u64) {
+    fn collect_round(
+        self: &Arc<Self>,
+        held: Option<FileId>,
+        thorough: bool,
+        most_segments_live: u64,
+        report: &mut GcReport,
+    ) -> Result<()> {
+        let victims = self.choose_victims(thorough, most_segments_live);
+        if victims.is_empty() {
+            return Ok(());
+        }
+        for file in self.all_files() {
+            report.bytes_copied += self.collect_file(&file, &victims, held)?;
+        }
+        self.sync()
+    }
+
+    fn choose_victims(&self, thorough: bool, most_segments_live: u64) -> HashSet<SegmentId> {
         let core = self.core.lock();
         let (now, capacity) = (core.log.sequence(), self.data.geometry.data_bytes() as u64);
         let most_live = if thorough { capacity * 9 / 10 } else { capacity * 8 / 10 };
@@ -114,9 +137,9 @@ impl Shared {
         let mut live = 0;
         let victims = candidates.into_iter().take(VICTIMS).take_while(|(_, _, victim_live)| {
             live += victim_live;
-            live <= VICTIM_SEGMENTS_LIVE * capacity
+            live <= most_segments_live * capacity
         });
-        (victims.map(|(_, id, _)| id).collect(), core.table.used())
+        victims.map(|(_, id, _)| id).collect()
     }
 
     fn collect_file(

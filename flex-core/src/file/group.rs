@@ -33,6 +33,7 @@ pub struct Group {
     staged: Pieces,
     commit_word: Option<u64>,
     user_bytes: u64,
+    dirty_nodes: u64,
 }
 
 struct Member {
@@ -57,6 +58,7 @@ impl Group {
             staged: Pieces::new(),
             commit_word: None,
             user_bytes: 0,
+            dirty_nodes: 0,
         };
         for file in files {
             file.writer.hold(|| space.may_wait_for_group())?;
@@ -187,7 +189,7 @@ impl Group {
         let due = {
             let mut core = space.core.lock();
             core.ensure_log_room(self.records.len() as u64, self.staged.is_empty())?;
-            space.pages.reserve(core.dirty_pages_bound())?;
+            core.ensure_page_room(&space.pages, self.dirty_nodes, self.staged.is_empty())?;
             let records = &self.records;
             let sequence = core.append_frame(|out| out.extend_from_slice(records))?;
             for member in &mut self.members {
@@ -195,6 +197,7 @@ impl Group {
                 let mut tree = member.file.tree.write();
                 replaced.push(std::mem::replace(&mut *tree, member.tree.clone()));
             }
+            core.dirty_nodes += self.dirty_nodes;
             core.publish(&self.staged);
             self.staged.clear();
             core.absorb(std::mem::take(&mut self.released), sequence);
@@ -270,6 +273,7 @@ impl Group {
         let member = &mut self.members[index];
         apply_all(changes, &mut member.tree, &self.space.pages, &mut self.released)?;
         for change in changes {
+            self.dirty_nodes += change.dirty_bound();
             put_change(&mut self.records, member.file.id, change);
         }
         Ok(())

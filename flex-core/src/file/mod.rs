@@ -14,6 +14,9 @@ mod core;
 mod cursor;
 mod edit;
 mod flex_file;
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod gc;
 mod geometry;
 mod group;
@@ -36,6 +39,7 @@ mod summary;
 mod superblock;
 mod upkeep;
 mod view;
+mod wake;
 mod writer_lock;
 
 pub use crate::options::{Durability, LogCallback, LogLevel, SpaceOptions};

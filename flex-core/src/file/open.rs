@@ -33,6 +33,8 @@ const DATA_NAME: &str = "DATA";
 const TREE_NAME: &str = "TREE";
 const NEW_TREE_NAME: &str = "TREE.new";
 const LOCK_NAME: &str = "LOCK";
+/// The superblock that a creation writes.
+const FIRST_GENERATION: u64 = 1;
 
 /// Opens or creates the space in a directory.
 pub fn open(fs: Arc<dyn FileSystem>, path: &Path, options: &SpaceOptions) -> Result<Shared> {
@@ -140,14 +142,21 @@ fn create(fs: &dyn FileSystem, path: &Path, options: &SpaceOptions) -> Result<()
     open_file(fs, path, DATA_NAME, OpenMode::CreateNew, &latch)?.sync_data()?;
     let tree = open_file(fs, path, NEW_TREE_NAME, OpenMode::CreateNew, &latch)?;
     write_first_superblock(&tree, space_id, options.segment_size_bytes)?;
-    let sync_dir = |dir: &Path| fs.sync_dir(dir).map_err(|e| Error::from_io("syncing the directory", &e).at_path(dir));
-    sync_dir(path)?;
+    sync_dir(fs, path)?;
     let (from, to) = (path.join(NEW_TREE_NAME), path.join(TREE_NAME));
-    fs.rename(&from, &to).map_err(|e| Error::from_io("naming the new space", &e).at_path(&to))?;
-    sync_dir(path)?;
+    fs.rename(&from, &to).map_err(|e| Error::from_io("naming the new space", &e).at_path(&to))
+}
+
+fn sync_dir(fs: &dyn FileSystem, dir: &Path) -> Result<()> {
+    fs.sync_dir(dir).map_err(|e| Error::from_io("syncing the directory", &e).at_path(dir))
+}
+
+/// Makes the names of a space durable, and its own name.
+fn sync_names(fs: &dyn FileSystem, path: &Path) -> Result<()> {
+    sync_dir(fs, path)?;
     match path.parent() {
-        Some(parent) if parent != Path::new("") => sync_dir(parent),
-        Some(_) => sync_dir(Path::new(".")),
+        Some(parent) if parent != Path::new("") => sync_dir(fs, parent),
+        Some(_) => sync_dir(fs, Path::new(".")),
         None => Ok(()),
     }
 }
@@ -161,8 +170,8 @@ fn write_first_superblock(tree: &FailStopFile, space_id: [u8; 16], segment_bytes
     let superblock = Superblock {
         space_id,
         unknown_read_flags: 0,
-        generation: 1,
-        log_generation: 2,
+        generation: FIRST_GENERATION,
+        log_generation: FIRST_GENERATION + 1,
         sequence: 0,
         commit_word: 0,
         segment_bytes,
@@ -188,6 +197,10 @@ fn recover(fs: &dyn FileSystem, path: &Path, options: &SpaceOptions, lock: Box<d
     if superblock.unknown_read_flags != 0 && !options.read_only {
         let text = format!("needs features {:#x} to be written; open it for reading", superblock.unknown_read_flags);
         return Err(Error::new(ErrorKind::Version, text).at_path(path));
+    }
+    if superblock.generation == FIRST_GENERATION && !options.read_only {
+        // Also where another process created it: that may have been killed before it came to this.
+        sync_names(fs, path)?;
     }
     let catalog = recovery::read_catalog(&tree, &superblock)?;
     let geometry = Geometry::new(superblock.segment_bytes)?;
@@ -256,6 +269,9 @@ fn new_core(log: LogicalLog, table: SegmentTable) -> Core {
         operations: 0,
         group_owners: Vec::new(),
         gc_futile_at: 0,
+        dirty_nodes: 0,
+        dirty_nodes_covered: 0,
+        frozen_pages: 0,
         catalog_pages: 4,
         counters: Counters::default(),
     }

@@ -28,7 +28,7 @@ use crate::codec::crc::crc32;
 use crate::codec::frame::{self, FrameSalt};
 use crate::codec::reader::Reader;
 use crate::io::fail_stop::FailStopFile;
-use crate::limits::{BLOCK_BYTES, PAGE_BYTES};
+use crate::limits::{BLOCK_BYTES, PAGE_BYTES, REAP_SLICE_NODES};
 use crate::tree::{FlexTree, Released, Subtree, TreeLimits};
 use crate::{Error, ErrorKind, Result};
 use std::collections::BTreeMap;
@@ -385,15 +385,49 @@ impl<'a> Recovery<'a> {
                     open.push(OpenSegment { head: head as u8, segment, checksums });
                 }
                 _ => {
-                    write_summary(self.data, segment, &checksums)?;
                     if self.table.entry(segment).state == SegmentState::Open {
                         self.table.seal(segment, self.sequence);
+                    }
+                    if self.is_still_used(segment)? {
+                        write_summary(self.data, segment, &checksums)?;
                     }
                 }
             }
         }
         // Segments that the log freed wait until a superblock replaces it: a second recovery may verify their blocks.
         Ok(open)
+    }
+
+    /// Whether a sealed segment needs its summary, for which the disk has room then. One that was freed since may have given
+    /// its blocks back, and the disk may be full: there it counts that dropped subtrees refer to nothing any more.
+    fn is_still_used(&mut self, segment: SegmentId) -> Result<bool> {
+        if self.table.entry(segment).state != SegmentState::Sealed {
+            return Ok(false);
+        }
+        let geometry = &self.data.geometry;
+        match self.data.file.reserve(geometry.summary_of(segment), geometry.summary_bytes() as u64) {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {
+                self.account_for_drops()?;
+                if self.table.entry(segment).state == SegmentState::Sealed { Err(error) } else { Ok(false) }
+            }
+            result => result.map(|()| true),
+        }
+    }
+
+    fn account_for_drops(&mut self) -> Result<()> {
+        while let Some((mut subtree, death)) = self.drops.pop() {
+            let mut released = Released::default();
+            let result = subtree.take_apart_some(self.pages, REAP_SLICE_NODES, &mut released);
+            for (address, len) in released.extents {
+                self.table.release(address, len, death);
+            }
+            self.released_pages.extend(released.pages);
+            if !matches!(result, Ok(true)) {
+                self.drops.push((subtree, death));
+            }
+            result?;
+        }
+        Ok(())
     }
 
     /// The recovered state. Two files of one name contradict each other.

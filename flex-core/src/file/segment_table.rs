@@ -1,7 +1,8 @@
 //! Which segments are in use, how much of each is live, and when a free one may be used again.
 //!
 //! A segment is free, open, sealed or quarantined. It becomes quarantined when its last live byte goes, and free when
-//! (a) the frame that freed it is durable, and recorded as such (see `logical_log`), (b) no snapshot from its life `[birth, death)` is held, and
+//! (a) the frame that freed it is durable, and recorded as such (see `logical_log`), (b) no snapshot from its life
+//! `[birth, death)` is held, and
 //! (c) no reader has it pinned. `birth` and `death` are sequence numbers, so that one old snapshot does not hold
 //! what came and went after it.
 //!
@@ -41,15 +42,16 @@ pub struct SegmentEntry {
     pub birth: u64,
     /// Sequence number when it was last appended to: its age.
     pub written: u64,
-    /// Sequence number of the last operation that took bytes of it out of a tree. Dropped subtrees are accounted for late
-    /// and out of order, so that the last release need not be the latest.
-    pub released: u64,
+    /// Sequence number of the latest operation that it was needed before: one that took bytes of it out of a tree, or the
+    /// one behind its sealing or the giving up of staged bytes. Dropped subtrees are accounted for late and out of order,
+    /// so that the last release need not be the latest.
+    pub needed: u64,
     /// Whether its blocks are given back to the file system (of a free one).
     pub punched: bool,
 }
 
 const FREE: SegmentEntry =
-    SegmentEntry { state: SegmentState::Free, live: 0, staged: 0, birth: 0, written: 0, released: 0, punched: true };
+    SegmentEntry { state: SegmentState::Free, live: 0, staged: 0, birth: 0, written: 0, needed: 0, punched: true };
 
 struct Quarantined {
     segment: SegmentId,
@@ -123,8 +125,14 @@ impl SegmentTable {
     /// The segment that `open` should take; `None` when the address space is used up. With `keep_reserve` the last free
     /// segment that has its blocks is left for a collection.
     pub fn next_free(&self, keep_reserve: bool) -> Option<SegmentId> {
-        let reserve = if keep_reserve { self.reserve() } else { None };
-        let free = self.free.iter().copied().find(|segment| Some(*segment) != reserve);
+        let free = if keep_reserve {
+            let reserve = self.reserve();
+            self.free.iter().copied().find(|segment| Some(*segment) != reserve)
+        } else {
+            // A collection on a full disk has only what has its blocks.
+            let ready = self.free.iter().find(|segment| !self.entries[segment.0 as usize].punched);
+            ready.or(self.free.first()).copied()
+        };
         let next = free.unwrap_or(self.beyond());
         (next.0 < self.geometry.max_segments()).then_some(next)
     }
@@ -180,13 +188,14 @@ impl SegmentTable {
         self.used += 1;
     }
 
-    /// Ends the writing; a segment in which nothing is live or staged is quarantined at once.
+    /// Ends the writing; a segment in which nothing is live or staged is quarantined at once. Its last blocks may not be in
+    /// the log yet: it waits for the next frame, behind which they are.
     pub fn seal(&mut self, segment: SegmentId, sequence: u64) {
         let entry = &mut self.entries[segment.0 as usize];
         debug_assert!(entry.state == SegmentState::Open);
         entry.state = SegmentState::Sealed;
         entry.written = sequence;
-        self.quarantine_if_empty(segment, sequence);
+        self.quarantine_if_empty(segment, sequence + 1);
     }
 
     /// Bytes were written and wait to be linked.
@@ -214,12 +223,12 @@ impl SegmentTable {
         self.live_bytes += len as u64;
     }
 
-    /// Staged bytes will not be linked.
+    /// Staged bytes will not be linked. As in `seal`, the next frame may be the one that names their blocks.
     pub fn unstage(&mut self, address: PhysicalOffset, len: u32, sequence: u64) {
         let Some(entry) = self.entry_mut(address) else { return };
         debug_assert!(entry.staged >= len, "{address:?}: {} staged, {len} given up", entry.staged);
         entry.staged = entry.staged.saturating_sub(len);
-        self.quarantine_if_empty(self.geometry.locate(address).0, sequence);
+        self.quarantine_if_empty(self.geometry.locate(address).0, sequence + 1);
     }
 
     /// No published tree refers to these bytes any more, since operation `sequence`.
@@ -227,7 +236,6 @@ impl SegmentTable {
         let Some(entry) = self.entry_mut(address) else { return };
         debug_assert!(entry.live >= len, "{address:?}: {} live, {len} released", entry.live);
         entry.live = entry.live.saturating_sub(len);
-        entry.released = entry.released.max(sequence);
         self.live_bytes = self.live_bytes.saturating_sub(len as u64);
         self.quarantine_if_empty(self.geometry.locate(address).0, sequence);
     }
@@ -265,12 +273,16 @@ impl SegmentTable {
         }
     }
 
-    /// Forgets the free segments at the end, beyond `keep` free ones in all; returns how many segments remain.
+    /// Forgets the free segments at the end, beyond `keep` free ones in all, and `keep` that have their blocks; returns how
+    /// many segments remain.
     pub fn trim(&mut self, keep: usize) -> u32 {
+        let mut with_blocks = self.free.iter().filter(|segment| !self.entries[segment.0 as usize].punched).count();
         while self.free.len() > keep
             && let Some(last) = self.entries.last()
             && last.state == SegmentState::Free
+            && (last.punched || with_blocks > keep)
         {
+            with_blocks -= usize::from(!last.punched);
             self.entries.pop();
             self.free.remove(&SegmentId(self.entries.len() as u32));
         }
@@ -290,9 +302,10 @@ impl SegmentTable {
 
     fn quarantine_if_empty(&mut self, segment: SegmentId, sequence: u64) {
         let entry = &mut self.entries[segment.0 as usize];
+        entry.needed = entry.needed.max(sequence);
         if entry.state == SegmentState::Sealed && entry.live == 0 && entry.staged == 0 {
             entry.state = SegmentState::Quarantined;
-            let death = sequence.max(entry.released);
+            let death = entry.needed;
             self.quarantine.push(Quarantined { segment, birth: entry.birth, death });
             self.used -= 1;
         }
@@ -396,7 +409,7 @@ mod tests {
         for id in [0, 1, 4, 5] {
             table.seal(SegmentId(id), 2);
         }
-        table.settle(2, &SnapshotList::default(), |_| false);
+        table.settle(3, &SnapshotList::default(), |_| false);
         assert_eq!(table.to_punch(1), [SegmentId(1), SegmentId(4), SegmentId(5)]);
         assert_eq!(table.trim(3), 5);
         assert_eq!(table.trim(0), 4);

@@ -178,7 +178,7 @@ impl FlexSpace {
     /// Writes a checkpoint, so that opening has nothing to replay of what came before. The space writes them by itself.
     pub fn checkpoint(&self) -> Result<()> {
         let _entered = self.handle.enter_to_write()?;
-        self.handle.checkpoint()
+        self.handle.checkpoint_now()
     }
 
     /// Collects mostly dead segments until nothing more comes of it. The space collects by itself.

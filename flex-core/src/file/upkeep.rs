@@ -6,13 +6,13 @@
 
 use super::core::Due;
 use super::shared::Shared;
+use super::wake::Wake;
 use crate::limits;
 use crate::options::{Durability, LogLevel};
 use crate::tree::Released;
 use crate::{ErrorKind, Result};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,36 +20,20 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// What the background thread waits for.
 pub struct Upkeep {
-    /// Something was written since the last timed sync.
-    dirty: AtomicBool,
-    /// Something is due.
-    due: AtomicBool,
-    stop: Mutex<bool>,
-    wake: Condvar,
+    wake: Wake,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Upkeep {
     /// Without a thread.
     pub fn new() -> Upkeep {
-        Upkeep {
-            dirty: AtomicBool::new(false),
-            due: AtomicBool::new(false),
-            stop: Mutex::new(false),
-            wake: Condvar::new(),
-            thread: Mutex::new(None),
-        }
+        Upkeep { wake: Wake::new(), thread: Mutex::new(None) }
     }
 
     /// An operation was made.
     #[inline]
     pub fn note(&self, due: Due) {
-        let newly_due = due.any() && !self.due.load(Ordering::Relaxed) && !self.due.swap(true, Ordering::AcqRel);
-        let newly_dirty = !self.dirty.load(Ordering::Relaxed) && !self.dirty.swap(true, Ordering::AcqRel);
-        if newly_due || newly_dirty {
-            let _stop = self.stop.lock();
-            self.wake.notify_one();
-        }
+        self.wake.note(due.any());
     }
 
     /// Starts the thread.
@@ -64,38 +48,13 @@ impl Upkeep {
 
     /// Ends the thread and waits for it.
     pub fn stop(&self) {
-        *self.stop.lock() = true;
-        self.wake.notify_all();
+        self.wake.stop();
         if let Some(thread) = self.thread.lock().take()
             && thread.thread().id() != std::thread::current().id()
             && thread.join().is_err()
         {
             // The thread panicked; there is nothing of it to wait for.
         }
-    }
-
-    /// Sleeps until there is something to do. Returns `None` to end, else whether `time` has passed since `since`,
-    /// which notes when this thread first found the space dirty: what is due in between does not put that off.
-    fn wait(&self, time: Duration, since: &mut Option<Instant>) -> Option<bool> {
-        let mut stop = self.stop.lock();
-        if *stop {
-            return None;
-        }
-        let mut timed_out = false;
-        if !self.due.load(Ordering::Acquire) {
-            if self.dirty.load(Ordering::Acquire) {
-                let left = time.saturating_sub(since.get_or_insert_with(Instant::now).elapsed());
-                self.wake.wait_for(&mut stop, left);
-            } else {
-                self.wake.wait(&mut stop);
-            }
-        }
-        if self.dirty.load(Ordering::Acquire) && since.get_or_insert_with(Instant::now).elapsed() >= time {
-            timed_out = true;
-            *since = None;
-        }
-        self.due.store(false, Ordering::Release);
-        (!*stop).then_some(timed_out)
     }
 }
 
@@ -105,41 +64,53 @@ fn run(shared: &Arc<Shared>) {
         _ => (IDLE, false),
     };
     let (mut seen, mut dirty_since) = (0, None);
-    while let Some(timed_out) = shared.upkeep.wait(time, &mut dirty_since) {
-        shared.run_upkeep();
+    while let Some(timed_out) = shared.upkeep.wake.wait(time, &mut dirty_since) {
         if timed_out {
             let sequence = shared.core.lock().log.sequence();
             if every_time || sequence == seen {
-                shared.upkeep.dirty.store(false, Ordering::Release);
+                shared.upkeep.wake.clean();
                 shared.report("idle sync", shared.sync_recorded());
-                shared.report("giving space back", shared.give_back());
             }
             seen = shared.core.lock().log.sequence();
         }
+        let begun = Instant::now();
+        while shared.upkeep_step() {
+            // Busy writers may make more due all the time: the timed sync and the end must have their turn.
+            if begun.elapsed() >= time || shared.upkeep.wake.is_stopping() {
+                shared.upkeep.wake.leave_due();
+                dirty_since.get_or_insert(begun);
+                break;
+            }
+        }
+        shared.report("giving space back", shared.give_back());
     }
 }
 
 impl Shared {
     /// Does what is due, until nothing is or something fails.
     pub fn run_upkeep(self: &Arc<Self>) {
-        while !self.latch.is_poisoned() {
-            let due = self.core.lock().due();
-            let result = if due.checkpoint {
-                self.checkpoint()
-            } else if due.sync {
-                self.sync_recorded()
-            } else if due.reap {
-                self.reap().map(|_| ())
-            } else if due.gc {
-                self.collect(false).map(|_| ())
-            } else {
-                break;
-            };
-            if !self.report("upkeep", result) {
-                break;
-            }
-        }
+        while self.upkeep_step() {}
         self.report("giving space back", self.give_back());
+    }
+
+    /// Does one thing that is due. Returns whether there was one, and it went well.
+    fn upkeep_step(self: &Arc<Self>) -> bool {
+        if self.latch.is_poisoned() {
+            return false;
+        }
+        let due = self.core.lock().due();
+        let result = if due.checkpoint {
+            self.checkpoint()
+        } else if due.sync {
+            self.sync_recorded()
+        } else if due.reap {
+            self.reap().map(|_| ())
+        } else if due.gc {
+            self.collect(false).map(|_| ())
+        } else {
+            return false;
+        };
+        self.report("upkeep", result)
     }
 
     fn report(&self, doing: &str, result: Result<()>) -> bool {
@@ -158,34 +129,45 @@ impl Shared {
     /// Not while a checkpoint runs: the subtree's nodes may be getting their pages.
     pub fn reap(&self) -> Result<bool> {
         let _no_checkpoint = self.checkpoint_lock.lock();
-        let Some((subtree, death)) = ({
+        let Some((mut subtree, death)) = ({
             let mut core = self.core.lock();
             if core.checkpoint_running { None } else { core.drops.pop() }
         }) else {
             return Ok(false);
         };
         let mut released = Released::default();
-        let rest = subtree.take_apart(&self.pages, limits::REAP_SLICE_NODES, &mut released);
-        let rest = {
-            let mut core = self.core.lock();
-            core.absorb(released, death);
-            rest.map(|rest| core.drops.extend(rest.map(|rest| (rest, death))))
-        };
-        if let Err(error) = rest {
-            // The space of what can't be read stays counted as live: nothing is lost but room.
-            self.say(LogLevel::Warning, &format!("the space of a removed range can't be accounted for: {error}"));
+        let result = subtree.take_apart_some(&self.pages, limits::REAP_SLICE_NODES, &mut released);
+        let mut core = self.core.lock();
+        core.absorb(released, death);
+        match result {
+            Ok(true) => {}
+            Ok(false) => core.drops.push((subtree, death)),
+            Err(error) if error.kind() == ErrorKind::Corruption => {
+                drop(core);
+                // The space of what can't be read stays counted as live: nothing is lost but room.
+                self.say(LogLevel::Warning, &format!("the space of a removed range can't be accounted for: {error}"));
+            }
+            Err(error) => {
+                core.drops.push((subtree, death));
+                return Err(error);
+            }
         }
         Ok(true)
     }
 
     /// Frees what waits no longer, punches free segments out of `DATA` and cuts its free tail.
     pub fn give_back(&self) -> Result<()> {
+        self.give_back_but(limits::RESERVE_SEGMENTS)
+    }
+
+    /// `give_back`, but for the blocks of `keep` free segments.
+    pub fn give_back_but(&self, keep: usize) -> Result<()> {
         let punch = {
             let mut core = self.core.lock();
             core.settle(&self.data);
             let snapshots = &core.snapshots;
             self.pages.settle(snapshots);
-            core.table.to_punch(limits::RESERVE_SEGMENTS)
+            core.table.to_punch(keep)
         };
         let size = self.data.geometry.segment_bytes() as u64;
         for segment in punch {
@@ -198,7 +180,7 @@ impl Shared {
         }
         let mut core = self.core.lock();
         let before = core.table.entries().len() as u64;
-        let after = core.table.trim(limits::RESERVE_SEGMENTS) as u64;
+        let after = core.table.trim(keep) as u64;
         if after < before && self.data.file.len()? > after * size {
             self.data.file.set_len(after * size)?;
         }

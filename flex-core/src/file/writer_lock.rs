@@ -4,8 +4,7 @@
 //! for it), so it is answered `Busy` instead. Nobody waits for a group once the space is being closed.
 
 use crate::Result;
-use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::thread::ThreadId;
+use crate::sync::{Condvar, Mutex, MutexGuard, ThreadId, current};
 use std::time::Duration;
 
 /// How long a collection waits for an operation to end.
@@ -41,7 +40,7 @@ impl WriterLock {
 
     /// Hands the file to a group of this thread, until `release`.
     pub fn hold(&self, may_wait: impl Fn() -> Result<()>) -> Result<()> {
-        *self.lock(may_wait)? = Some(std::thread::current().id());
+        *self.lock(may_wait)? = Some(current().id());
         Ok(())
     }
 

@@ -1,9 +1,10 @@
 //! An internal node: children at ascending offsets, as arrays.
 //!
 //! A child's offset is relative to the node and is both its pivot and what shifts everything below it; the first is 0.
-//! A child's span is the distance to the next offset or to the node's span. Offsets are padded with the maximum, as
-//! [`super::search`] wants it. Beside the links lie, per child, the number of extents below and one bit that says
-//! whether there is a tag.
+//! A child's span is the distance to the next offset or to the node's span. In memory the offsets are kept above a
+//! `base` of the node's own, so that a shift can move the fewer children: those behind it up, or those before it and the
+//! base down. They are padded with the maximum, as [`super::search`] wants it. Beside the links lie, per child, the
+//! number of extents below and one bit that says whether there is a tag.
 
 use super::limits::INTERNAL_CAPACITY;
 use super::link::Link;
@@ -19,6 +20,8 @@ const NARROW: usize = if INTERNAL_CAPACITY < 32 { INTERNAL_CAPACITY } else { 8 }
 pub(super) struct Internal {
     len: u16,
     level: u8,
+    /// What is subtracted from `offsets`; the first of them is equal to it.
+    base: u64,
     span: u64,
     count: u64,
     tags: u128,
@@ -26,6 +29,9 @@ pub(super) struct Internal {
     links: [Link; INTERNAL_CAPACITY],
     counts: [u64; INTERNAL_CAPACITY],
 }
+
+/// The base of a node whose front was shifted; far from both ends of the numbers.
+const BASE: u64 = 1 << 61;
 
 /// Inserts a bit at `i`.
 fn open_bit(bits: u128, i: usize, bit: bool) -> u128 {
@@ -45,6 +51,7 @@ impl Internal {
         Internal {
             len: 0,
             level: level as u8,
+            base: 0,
             span: 0,
             count: 0,
             tags: 0,
@@ -66,7 +73,7 @@ impl Internal {
     /// Puts a child at the end.
     pub fn push(&mut self, entry: Entry) {
         let i = self.len();
-        self.offsets[i] = self.span;
+        self.offsets[i] = self.base + self.span;
         self.links[i] = entry.link;
         self.counts[i] = entry.count;
         self.tags |= u128::from(entry.tagged) << i;
@@ -126,13 +133,13 @@ impl Internal {
     /// Where child `i` begins.
     #[inline]
     pub fn offset(&self, i: usize) -> u64 {
-        self.offsets[i]
+        self.offsets[i] - self.base
     }
 
     /// Bytes of address space of child `i`.
     #[inline]
     pub fn child_span(&self, i: usize) -> u64 {
-        let end = if i + 1 < self.len() { self.offsets[i + 1] } else { self.span };
+        let end = if i + 1 < self.len() { self.offsets[i + 1] } else { self.base + self.span };
         end - self.offsets[i]
     }
 
@@ -168,7 +175,7 @@ impl Internal {
     #[inline]
     pub fn find(&self, at: u64) -> usize {
         debug_assert!(at < self.span);
-        last_at_most::<u64, INTERNAL_CAPACITY, WIDE, NARROW>(&self.offsets, at)
+        last_at_most::<u64, INTERNAL_CAPACITY, WIDE, NARROW>(&self.offsets, self.base + at)
     }
 
     /// Takes note that child `i`, edited in place, is longer by `added` (a wrapping difference); `true` if it is
@@ -203,12 +210,42 @@ impl Internal {
     #[inline]
     fn shift(&mut self, i: usize, added: u64) {
         let n = self.len();
-        if i < n {
+        self.span = self.span.wrapping_add(added);
+        if i <= n / 2 && self.lower_base(added) {
+            for offset in &mut self.offsets[..i] {
+                *offset = offset.wrapping_sub(added);
+            }
+        } else if i < n {
             for offset in &mut self.offsets[i..n] {
                 *offset = offset.wrapping_add(added);
             }
         }
-        self.span = self.span.wrapping_add(added);
+    }
+
+    /// Lowers the base by `added` (a wrapping difference), if it stays far enough from both ends of the numbers.
+    #[inline]
+    fn lower_base(&mut self, added: u64) -> bool {
+        let lower = self.base.wrapping_sub(added);
+        if lower <= 2 * BASE {
+            self.base = lower;
+            return true;
+        }
+        self.recentre() && {
+            self.base = self.base.wrapping_sub(added);
+            self.base <= 2 * BASE || {
+                self.base = self.base.wrapping_add(added);
+                false
+            }
+        }
+    }
+
+    /// Moves the base to the middle. Returns whether it was elsewhere.
+    #[cold]
+    fn recentre(&mut self) -> bool {
+        let (n, by) = (self.len(), BASE.wrapping_sub(self.base));
+        self.base = BASE;
+        self.offsets[..n].iter_mut().for_each(|offset| *offset = offset.wrapping_add(by));
+        by != 0
     }
 
     /// Takes child `i` out.
@@ -231,14 +268,14 @@ impl Internal {
     /// Puts a child before child `i`; there must be room.
     pub fn insert(&mut self, i: usize, entry: Entry) {
         let n = self.len();
-        let offset = if i < n { self.offsets[i] } else { self.span };
+        let offset = if i < n { self.offset(i) } else { self.span };
         self.links[i..=n].rotate_right(1);
         self.offsets.copy_within(i..n, i + 1);
         self.counts.copy_within(i..n, i + 1);
         self.tags = open_bit(self.tags, i, entry.tagged);
         self.len += 1;
         self.shift(i + 1, entry.span);
-        self.offsets[i] = offset;
+        self.offsets[i] = self.base + offset;
         self.links[i] = entry.link;
         self.counts[i] = entry.count;
         self.count += entry.count;
@@ -267,7 +304,7 @@ impl Internal {
             entries.push(Entry { link: self.links[i].take(), span, count: self.counts[i], tagged });
         }
         self.offsets[..n].fill(u64::MAX);
-        (self.len, self.span, self.count, self.tags) = (0, 0, 0, 0);
+        (self.len, self.base, self.span, self.count, self.tags) = (0, 0, 0, 0, 0);
         entries
     }
 
@@ -297,10 +334,14 @@ impl Internal {
         self.offsets[self.len()..].iter().all(|&offset| offset == u64::MAX)
     }
 
-    /// The arrays as they are stored: offsets, links, counts, tag bits.
-    pub fn raw(&self) -> (&[u64], &[Link], &[u64], u128) {
-        let n = self.len();
-        (&self.offsets[..n], &self.links[..n], &self.counts[..n], self.tags)
+    /// The links.
+    pub fn links(&self) -> &[Link] {
+        &self.links[..self.len()]
+    }
+
+    /// What is stored beside offsets and links: counts and tag bits.
+    pub fn counts_and_tags(&self) -> (&[u64], u128) {
+        (&self.counts[..self.len()], self.tags)
     }
 }
 

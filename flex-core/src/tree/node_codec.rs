@@ -90,7 +90,7 @@ impl NodeImage {
     pub fn child_pages(&self) -> Vec<PageId> {
         let Body::Internal(internal) = &self.0 else { return Vec::new() };
         let page = |link: &Link| if let View::Page(page) = link.view() { Some(page) } else { None };
-        internal.raw().1.iter().filter_map(page).collect()
+        internal.links().iter().filter_map(page).collect()
     }
 }
 
@@ -111,10 +111,10 @@ pub(super) fn encode(node: &Node, to: &mut Vec<u8>) -> Result<()> {
             packed.iter().for_each(|word| to.extend(word.to_le_bytes()));
         }
         Body::Internal(internal) => {
-            let (offsets, links, counts, tags) = internal.raw();
+            let (counts, tags) = internal.counts_and_tags();
             to.extend(tags.to_le_bytes());
-            offsets.iter().for_each(|offset| to.extend(offset.to_le_bytes()));
-            for link in links {
+            (0..n).for_each(|i| to.extend(internal.offset(i).to_le_bytes()));
+            for link in internal.links() {
                 to.extend(page_word(link)?.to_le_bytes());
             }
             counts.iter().for_each(|count| to.extend(count.to_le_bytes()));

@@ -91,7 +91,7 @@ fn store_node(node: &Node, sink: &mut dyn PageSink, buffer: &mut Vec<u8>) -> Res
         return Ok(page);
     }
     if let Body::Internal(internal) = &node.body {
-        for link in internal.raw().1 {
+        for link in internal.links() {
             if let Some(child) = link.node() {
                 store_node(child, sink, buffer)?;
             }
@@ -132,13 +132,13 @@ fn count_dirty(node: &Node) -> u64 {
     }
     match &node.body {
         Body::Leaf(_) => 1,
-        Body::Internal(internal) => 1 + internal.raw().1.iter().filter_map(Link::node).map(count_dirty).sum::<u64>(),
+        Body::Internal(internal) => 1 + internal.links().iter().filter_map(Link::node).map(count_dirty).sum::<u64>(),
     }
 }
 
 fn count_resident(node: &Node) -> u64 {
     let Body::Internal(internal) = &node.body else { return 1 };
-    let children = internal.raw().1.iter();
+    let children = internal.links().iter();
     if internal.level() == 1 {
         return 1 + children.filter(|link| matches!(link.view(), View::Node(_))).count() as u64;
     }
