@@ -112,7 +112,11 @@ pub unsafe extern "C" fn flexspace_check(
     ctx: *mut c_void,
     out_report: *mut flexspace_check_report,
 ) -> i32 {
-    guarded! { check(&ffi::handle(space, "space")?.space, &Listener { progress, problem, ctx }, out_report) }
+    guarded! {
+        // A handle of its own: a callback may close, and so free, the caller's.
+        let space = ffi::handle(space, "space")?.space.clone();
+        check(&space, &Listener { progress, problem, ctx }, out_report)
+    }
 }
 
 /// flexspace_check() of the file's space.

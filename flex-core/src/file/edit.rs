@@ -10,7 +10,7 @@ use super::segment_writer::Temperature;
 use super::shared::{Entered, Shared};
 use super::writer_lock::OperationGuard;
 use crate::codec::frame::MAX_PAYLOAD;
-use crate::limits::{LOG_HAND_OVER_BYTES, MAX_FILE_SIZE_BYTES, MAX_WRITE_BYTES};
+use crate::limits::{BLOCK_BYTES, LOG_HAND_OVER_BYTES, MAX_FILE_SIZE_BYTES, MAX_WRITE_BYTES};
 use crate::tree::Released;
 use crate::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
@@ -173,6 +173,8 @@ fn stage_slices(shared: &Shared, bufs: &[IoSlice<'_>], temperature: Temperature,
     for slice in bufs.iter().flat_map(|buf| buf.chunks(STAGE_SLICE_BYTES)) {
         let mut guard = shared.core.lock();
         let core = &mut *guard;
+        // The frame that will list these blocks goes behind data that can't be taken back: it must have its room.
+        core.ensure_log_room(slice.len() as u64 / (BLOCK_BYTES as u64 / 4) + 8, temperature == Temperature::Survivor)?;
         let sequence = core.log.sequence();
         core.writer.append(temperature, slice, sequence, &shared.data, &mut core.table, pieces)?;
     }

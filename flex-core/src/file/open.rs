@@ -208,7 +208,9 @@ fn recover(fs: &dyn FileSystem, path: &Path, options: &SpaceOptions, lock: Box<d
     let logs = [Arc::new(open(LOG_NAMES[0])?), Arc::new(open(LOG_NAMES[1])?)];
     let space_id = superblock.space_id;
     let data = DataStore { file: open(DATA_NAME)?, segments: SegmentArray::new(), geometry, space_id };
-    let pages = PageStore::new(tree, space_id, catalog.pages.clone());
+    let mut map = catalog.pages.clone();
+    map.clip(tree.len()? / PAGE_BYTES as u64);
+    let pages = PageStore::new(tree, space_id, map);
 
     let mut recovery = Recovery::new(&superblock, catalog, &data, &pages);
     let replayed = recovery.replay(&superblock, &logs, options.read_only)?;

@@ -385,6 +385,14 @@ impl PageBitmap {
         self.words[(page / 64) as usize] >> (page % 64) & 1 == 1
     }
 
+    /// Forgets the free pages behind a file of `len` pages, which was cut after the map was written.
+    pub fn clip(&mut self, len: u64) {
+        let len = len.max(FIRST_PAGE);
+        if len < self.len && (len..self.len).all(|page| !self.get(page)) {
+            self.extend(len);
+        }
+    }
+
     /// Makes a page used.
     pub fn mark(&mut self, page: u64) {
         if !self.get(page) {
@@ -462,6 +470,10 @@ mod tests {
         assert_eq!(map.count(), 7);
         assert_eq!(PageBitmap::from_bytes(&map.to_bytes(), 200).unwrap(), map);
         assert!(PageBitmap::from_bytes(&[0; 3], 200).is_err());
+        map.clip(150);
+        assert_eq!((map.len(), map.free_tail()), (150, 19));
+        map.clip(100);
+        assert_eq!(map.len(), 150, "a used page lies behind");
         map.shrink(131);
         assert_eq!(map.find_free(131), None);
     }

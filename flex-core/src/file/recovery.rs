@@ -228,6 +228,8 @@ impl<'a> Recovery<'a> {
         Record::EndOfLog.encode(&mut bytes);
         frame::finish(&mut bytes, start, &salt, self.sequence + 1, durable)?;
         file.write_at(&bytes, at)?;
+        // Before anything is written to `DATA`: what a disbelieved batch lists must not come to match by what follows.
+        file.sync_data()?;
         self.sequence += 1;
         Ok(())
     }
