@@ -112,7 +112,8 @@ fn many_small_files() {
     let fs = MemFileSystem::new();
     let space = open(&fs);
     let count: u32 = if SMALL { 1500 } else { 10_000 };
-    let name = |i: u32| if i.is_multiple_of(2) { format!("{i}").into_bytes() } else { format!("{i:0255}").into_bytes() };
+    let name =
+        |i: u32| if i.is_multiple_of(2) { format!("{i}").into_bytes() } else { format!("{i:0255}").into_bytes() };
     for i in 0..count {
         space.create_file(&name(i)).unwrap().write(0, &i.to_le_bytes()).unwrap();
     }

@@ -213,7 +213,14 @@ impl World {
         self.model.join(right_model);
     }
 
+    fn settle(&mut self) {
+        let mut out = Released::default();
+        self.tree.settle(&mut out);
+        self.account(out, Vec::new());
+    }
+
     fn store(&mut self) {
+        self.settle();
         let dirty = self.tree.dirty_nodes();
         let before = self.pages.next;
         self.tree.clone().store(&mut self.pages).unwrap();
@@ -222,6 +229,7 @@ impl World {
     }
 
     fn reopen(&mut self) {
+        self.settle();
         let root = self.tree.store(&mut self.pages).unwrap();
         let epoch = self.tree.epoch();
         self.tree = FlexTree::from_stored(self.limits, root);

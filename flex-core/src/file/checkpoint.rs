@@ -8,7 +8,7 @@
 //! 2. Subtrees that were dropped before the freeze are accounted for, so that no space is lost with the old log.
 //! 3. Nodes and catalog are written to pages that the present superblock does not use; `TREE` is synced.
 //! 4. The superblock is written to the other slot; `TREE` is synced. From here on a recovery starts with it.
-//! 5. Pages that only the old superblock needed become free; the log's header learns the new superblock.
+//! 5. The log's header learns the new superblock, and is synced. Then pages that only the old one needed become free.
 //!
 //! A failure before step 4 leaves the old superblock and both logs, which a recovery replays one after the other. When the
 //! disk is full, the frozen state is kept and written by the next attempt.
@@ -23,6 +23,7 @@ use super::shared::Shared;
 use super::superblock::Superblock;
 use crate::address::PageId;
 use crate::codec::crc::crc32;
+use crate::codec::varint;
 use crate::limits::{CLOSED_LOG_BYTES, PAGE_BYTES, REAP_SLICE_NODES, TREE_CHUNK_PAGES};
 use crate::options::LogLevel;
 use crate::tree::{FlexTree, Released, Subtree};
@@ -45,6 +46,9 @@ impl Core {
     /// Freezes the state; the log has been switched to generation `log_generation`.
     pub fn freeze(&mut self, shared_superblock: Superblock) -> Frozen {
         let sequence = self.log.sequence();
+        let mut released = Released::default();
+        self.files.values().for_each(|file| file.tree.write().settle(&mut released));
+        self.absorb(released, sequence);
         let superblock = Superblock {
             generation: self.superblock_generation + 1,
             log_generation: self.log.generation(),
@@ -245,7 +249,14 @@ impl Shared {
         let pages = (bytes.len() as u64 + map_bytes).div_ceil(PAGE_BYTES as u64);
         let first = self.pages.allocate_run(pages, frozen.superblock.sequence)?;
         let gone: Vec<PageId> = frozen.dying.iter().chain(&previous).copied().collect();
-        let map = self.pages.durable_map(&gone);
+        let mut map = self.pages.durable_map(&gone);
+        // What was taken for nothing is given back with the rest: a later open would not know of it.
+        let needed = bytes.len() as u64 + varint::encoded_len(map.len()) as u64 + map.len().div_ceil(8);
+        let end = first.0 + needed.div_ceil(PAGE_BYTES as u64).min(pages);
+        for surplus in end..first.0 + pages {
+            map.clear(surplus);
+            frozen.dying.push(PageId(surplus));
+        }
         Catalog::encode_pages(&map, &mut bytes);
         if bytes.len() as u64 > pages * PAGE_BYTES as u64 {
             return Err(Error::corruption("the catalog outgrew its pages"));
@@ -255,7 +266,7 @@ impl Shared {
         frozen.superblock.catalog_page = first;
         frozen.superblock.catalog_len = bytes.len() as u64;
         frozen.superblock.page_count = map.len();
-        *self.catalog_run.lock() = (first.0..first.0 + pages).map(PageId).collect();
+        *self.catalog_run.lock() = (first.0..end).map(PageId).collect();
         Ok(previous)
     }
 
@@ -266,15 +277,19 @@ impl Shared {
             core.checkpoint_pending = false;
             core.frozen_pages = 0;
             core.resolve_superseded();
+            core.log.confirm_base(frozen.superblock.generation)?
+        };
+        // Before anything that the old superblock needed is written again: if the new one is lost, that must show.
+        header.sync_data()?;
+        {
+            let mut core = self.core.lock();
             let death = frozen.superblock.sequence;
             self.pages.free(&frozen.dying, death, &core.snapshots);
             self.pages.free(&previous_catalog, 0, &core.snapshots);
             self.pages.settle(&core.snapshots);
-            core.log.note_superblock(frozen.superblock.sequence);
+            core.log.note_superblock(death);
             core.settle(&self.data);
-            core.log.confirm_base(frozen.superblock.generation)?
-        };
-        drop(header);
+        }
         self.pages.trim(TREE_CHUNK_PAGES)
     }
 

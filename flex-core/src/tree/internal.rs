@@ -171,10 +171,10 @@ impl Internal {
         }
     }
 
-    /// The child that covers `at`, which is inside the span.
+    /// The child that covers `at`, which is inside the span, or behind what a node on the right edge knows of it
+    /// ([`super::tail`]): then it is in the last child.
     #[inline]
     pub fn find(&self, at: u64) -> usize {
-        debug_assert!(at < self.span);
         last_at_most::<u64, INTERNAL_CAPACITY, WIDE, NARROW>(&self.offsets, self.base + at)
     }
 

@@ -7,7 +7,7 @@ use super::limits::{BIG_HOLE, INTERNAL_CAPACITY, LEAF_CAPACITY, LEAF_SPAN_LIMIT,
 use super::link::{Link, View};
 use super::node::{Body, Node};
 use super::node_codec::NodeSource;
-use super::{FlexTree, TreeLimits};
+use super::{FlexTree, Released, TreeLimits};
 use crate::address::PhysicalOffset;
 use crate::{Error, Result};
 
@@ -36,6 +36,11 @@ pub struct TreeReport {
 impl FlexTree {
     /// Checks every invariant; what does not hold is an error of kind `Corruption`.
     pub fn check(&self, src: &dyn NodeSource) -> Result<TreeReport> {
+        if self.tail.lags() {
+            let mut settled = self.clone();
+            settled.settle(&mut Released::default());
+            return settled.check(src);
+        }
         let mut check = Check { src, limits: self.limits, report: TreeReport::default() };
         let report = &mut check.report;
         match self.root.link.resolve(src, || self.expect_root())? {

@@ -130,7 +130,7 @@ impl Link {
 
     /// The word, if it is a pointer.
     #[inline]
-    fn pointer(&mut self) -> Option<*mut Node> {
+    pub fn pointer(&mut self) -> Option<*mut Node> {
         let word = *self.0.get_mut();
         if word.is_null() || is_page(word) { None } else { Some(word) }
     }

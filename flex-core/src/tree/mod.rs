@@ -50,6 +50,7 @@ mod released;
 mod search;
 mod store;
 mod tags;
+mod tail;
 
 pub use cursor::Cursor;
 pub use extent::Extent;
@@ -66,6 +67,7 @@ use extent::Piece;
 use limits::{MAX_EXTENT_LEN, MAX_LEN};
 use node::{Body, Entry};
 use ops::{Insert, Replace};
+use tail::Tail;
 
 /// An extent index. A clone is a version: O(1), and unmoved by later edits.
 #[derive(Clone)]
@@ -77,13 +79,21 @@ pub struct FlexTree {
     epoch: u32,
     /// Whether some link may lead to a page.
     stored: bool,
+    tail: Tail,
 }
 
 impl FlexTree {
     /// An empty tree. `max_extent_len` is taken as at least 1 and at most [`MAX_EXTENT_LEN`].
     pub fn new(limits: TreeLimits) -> FlexTree {
         let limits = TreeLimits { max_extent_len: limits.max_extent_len.clamp(1, MAX_EXTENT_LEN) };
-        FlexTree { root: Entry { count: 0, ..Entry::hole(0) }, level: 0, limits, epoch: 0, stored: false }
+        FlexTree {
+            root: Entry { count: 0, ..Entry::hole(0) },
+            level: 0,
+            limits,
+            epoch: 0,
+            stored: false,
+            tail: Tail::new(),
+        }
     }
 
     /// Bytes of address space.
@@ -123,6 +133,7 @@ impl FlexTree {
 
     /// Nodes that become dirty from now on carry this number.
     pub fn set_epoch(&mut self, epoch: u32) {
+        self.tail.forget();
         self.epoch = epoch;
     }
 
@@ -163,6 +174,7 @@ impl FlexTree {
         self.check_range(at, len)?;
         if len > 0 {
             self.warm(src, at, len)?;
+            self.settle(out);
             self.collapse_warm(at, len, out);
         }
         Ok(())
@@ -183,6 +195,7 @@ impl FlexTree {
             return Ok(());
         }
         self.warm(src, at, len)?;
+        self.settle(out);
         if self.in_one_child(src, at, len)? {
             self.edit(at, &mut Replace { len, address }, out);
             return Ok(());
@@ -205,6 +218,7 @@ impl FlexTree {
         if at > self.len() {
             return Err(self.out_of_range(at, 0));
         }
+        self.settle(out);
         let mut right = FlexTree { epoch: self.epoch, stored: self.stored, ..FlexTree::new(self.limits) };
         if at == 0 {
             std::mem::swap(self, &mut right);
@@ -230,6 +244,8 @@ impl FlexTree {
         }
         self.warm(src, self.len(), 0)?;
         right.warm(src, 0, 0)?;
+        self.settle(out);
+        right.settle(out);
         self.stored |= right.stored;
         if self.is_empty() {
             (self.root, self.level) = (right.take_root(), right.level);
@@ -266,14 +282,21 @@ impl FlexTree {
     #[inline]
     fn insert_warm(&mut self, at: u64, new: Piece, out: &mut Released) {
         if at == self.len() {
+            if let Some(more) = self.tail.append(new, &self.limits) {
+                self.root.span += new.len;
+                self.root.count += more;
+                return;
+            }
             let mut edit = self.edit_context(out);
             if let Some(more) = append_at(&mut self.root.link, new, &mut edit) {
                 self.root.span += new.len;
                 self.root.count += more;
                 self.root.tagged |= new.tag().is_some();
+                self.remember_tail();
                 return;
             }
         }
+        self.settle(out);
         self.edit(at, &mut Insert { new }, out);
     }
 

@@ -54,8 +54,13 @@ impl FlexTree {
         tree
     }
 
-    /// Stores every dirty node and says what the catalog has to keep. Nodes stored before an error stay stored.
+    /// Stores every dirty node and says what the catalog has to keep. Nodes stored before an error stay stored. The tree
+    /// was [settled](FlexTree::settle) since the last edit.
     pub fn store(&self, sink: &mut dyn PageSink) -> Result<StoredRoot> {
+        self.tail.forget();
+        if self.tail.lags() {
+            return Err(Error::invalid("a tree has to be settled before it is stored"));
+        }
         let mut buffer = Vec::with_capacity(MAX_PAYLOAD_BYTES);
         let root = match self.root.link.view() {
             View::Hole if self.is_empty() => RootRef::Empty,

@@ -15,6 +15,7 @@ impl FlexTree {
         self.check_range(at, 1)?;
         self.warm(src, at, 1)?;
         if self.tag(src, at)? != tag {
+            self.settle(out);
             self.edit(at, &mut SetTag { tag }, out);
         }
         Ok(())
