@@ -167,3 +167,29 @@ fn a_catalog_gives_back_the_page_that_it_took_for_nothing() {
         sound(&open(&fs));
     }
 }
+
+/// Appends let the nodes above the last leaf lag behind. A checkpoint brought them up to date while a group held the file,
+/// in copies that the group's commit threw away with the pages that they had just got.
+#[test]
+fn a_checkpoint_while_a_group_holds_the_file_loses_no_page() {
+    let fs = MemFileSystem::new();
+    let space = open(&fs);
+    let file = space.create_file(b"a").unwrap();
+    for round in 0..20u64 {
+        for _ in 0..400 {
+            file.append(b"x").unwrap();
+            file.insert(0, b"y").unwrap();
+        }
+        for i in 0..3 {
+            // Not contiguous in DATA: each is an extent of its own.
+            file.append(&noise(round * 3 + i, 7)).unwrap();
+            space.flush().unwrap();
+        }
+        let mut group = space.group(&[&file]).unwrap();
+        group.insert(&file, 5, b"in between").unwrap();
+        space.checkpoint().unwrap();
+        group.commit().unwrap();
+    }
+    space.checkpoint().unwrap();
+    sound(&space);
+}

@@ -62,7 +62,7 @@ impl Group {
         };
         for file in files {
             file.writer.hold(|| space.may_wait_for_group())?;
-            let tree = file.tree.read().clone();
+            let tree = private_tree(space, &file);
             let removed = file.removed.load(Ordering::Acquire);
             group.members.push(Member { file, tree });
             if removed {
@@ -278,6 +278,21 @@ impl Group {
         }
         Ok(())
     }
+}
+
+/// A clone of the file's tree, for the group that holds the file. Both are settled, so that until the group ends no
+/// checkpoint has to change the one that readers see: the group accounts only for nodes that it replaced itself.
+fn private_tree(space: &SpaceHandle, file: &FileState) -> FlexTree {
+    let mut core = space.core.lock();
+    let mut released = Released::default();
+    let tree = {
+        let mut tree = file.tree.write();
+        tree.settle(&mut released);
+        tree.clone()
+    };
+    let sequence = core.log.sequence();
+    core.absorb(released, sequence);
+    tree
 }
 
 /// The file's state, if it is one of this space.
